@@ -1,0 +1,1 @@
+"""What is stored: chunks, the Chroma collection, and how mail gets in."""

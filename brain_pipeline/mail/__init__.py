@@ -1,0 +1,1 @@
+"""Reading mail: bytes in, records out."""

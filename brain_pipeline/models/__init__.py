@@ -1,0 +1,1 @@
+"""The embedder and the language model, made from settings."""

@@ -1,0 +1,121 @@
+"""What flows between the steps: frozen records without behaviour beyond their own wording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+Kind = Literal["email", "newsletter"]
+Confidence = Literal["high", "medium", "low"]
+
+NOT_FOUND = "I don't see that in the emails I've processed."
+UNAVAILABLE = "Brain service temporarily unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """One attachment of a mail. ``text`` is what could be read of it, empty when nothing could."""
+
+    name: str
+    media_type: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message as a person would read it.
+
+    Strings are decoded text without lone surrogates, NULs or invisible characters; ``subject`` is one line. ``date`` is
+    the sender's own clock: aware when the message names a zone, naive when it does not, None when it has no usable
+    date. ``text`` is what the sender wrote this time, ``quoted`` the history below it. ``message_id`` keeps its angle
+    brackets and is empty when the message has none. ``calendars`` holds iCalendar text.
+    """
+
+    message_id: str
+    subject: str
+    date: datetime | None
+    sender_name: str
+    sender_address: str
+    kind: Kind
+    text: str
+    quoted: str = ""
+    recipients: tuple[str, ...] = ()
+    in_reply_to: str = ""
+    references: tuple[str, ...] = ()
+    list_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    calendars: tuple[str, ...] = ()
+
+    @property
+    def sender(self) -> str:
+        """``Name <address>``, or whichever of the two is known."""
+        if self.sender_name and self.sender_address:
+            return f"{self.sender_name} <{self.sender_address}>"
+        return self.sender_name or self.sender_address
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A message that could not be read as mail, and why; counted, never silently dropped."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage:
+    """The bytes of one message and where they stood (``family.mbox#17``), for reports."""
+
+    origin: str
+    content: bytes
+
+
+def attribution(subject: str, day: date | None) -> str:
+    """The line that says where an answer was found: ``Found in: {subject}, {YYYY-MM-DD}``."""
+    return f"Found in: {subject or '(no subject)'}, {day.isoformat() if day else 'unknown date'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One email that an answer was made from, with its best passage.
+
+    ``score`` is in [0, 1]; ``id`` is the stored row of the passage; ``email`` identifies the message among all rows.
+    """
+
+    id: str
+    email: str
+    subject: str
+    day: date | None
+    sender: str
+    source_type: str
+    score: float
+    passage: str
+
+    @property
+    def attribution(self) -> str:
+        """The ``Found in:`` line."""
+        return attribution(self.subject, self.day)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and what it was made from. ``sources`` is empty exactly when the brain abstains."""
+
+    text: str
+    sources: tuple[Source, ...]
+    confidence: Confidence
+    query_time_ms: int
+
+    def __str__(self) -> str:
+        return "\n".join([self.text, *(source.attribution for source in self.sources)])
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What the brain holds. ``total_documents`` counts emails, ``total_chunks`` stored rows."""
+
+    total_documents: int
+    total_chunks: int
+    collection: str
+    db_path: str
+    last_ingest: datetime | None

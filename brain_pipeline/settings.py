@@ -1,0 +1,181 @@
+"""One frozen settings object, made by entry points and passed down."""
+
+from __future__ import annotations
+
+import os
+from datetime import tzinfo
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
+
+from dateutil import tz
+from platformdirs import user_data_path
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.sources import TomlConfigSettingsSource
+
+from brain_pipeline.errors import ConfigError
+
+Seconds = Annotated[float, Field(gt=0)]
+
+_PACKAGED_CONFIGS = Path(__file__).with_name("configs")
+_CHECKOUT_CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+def config_directory() -> Path:
+    """The folder of ``<environment>.toml`` files: ``BRAIN_CONFIG_DIR``, else the packaged one, else the checkout's."""
+    if named := os.environ.get("BRAIN_CONFIG_DIR"):
+        return Path(named)
+    return _PACKAGED_CONFIGS if _PACKAGED_CONFIGS.is_dir() else _CHECKOUT_CONFIGS
+
+
+class Settings(BaseSettings):
+    """Every setting, its default and its meaning.
+
+    Environment variables win over ``configs/<environment>.toml``, which wins over the defaults here. A field is read
+    from the environment as ``BRAIN_<FIELD>``; the few with another name say so.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="BRAIN_", env_ignore_empty=True, frozen=True, extra="forbid", populate_by_name=True
+    )
+
+    environment: str = Field(
+        "staging", validation_alias="BRAIN_ENV", pattern=r"^[\w-]+$", description="which `configs/<name>.toml` to read"
+    )
+
+    # Where the mail is kept.
+    data_dir: Path = Field(
+        default_factory=lambda: user_data_path("family-brain"),
+        description="where databases are kept when `CHROMA_DB_PATH` does not say otherwise",
+    )
+    chroma_db_path: Path | None = Field(
+        None,
+        validation_alias="CHROMA_DB_PATH",
+        description="the embedded Chroma database; default `<data_dir>/<environment>/chroma`",
+    )
+    chroma_url: str | None = Field(
+        None, validation_alias="CHROMA_URL", description="a Chroma server to use instead of the embedded database"
+    )
+    collection: str = Field("family_knowledge", description="the Chroma collection")
+    metadata_aliases: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="more names of metadata keys in collections that others wrote, as `{subject = ['betreff']}`",
+    )
+    timezone: str | None = Field(
+        None, description="the household's zone, as `Europe/Berlin`, for dates without one; default the machine's"
+    )
+
+    # The embedding model.
+    embed_provider: Literal["ollama", "embedded"] = Field(
+        "ollama", description="`ollama`, or `embedded`: all-MiniLM-L6-v2 in this process"
+    )
+    ollama_base_url: str = Field(
+        "http://127.0.0.1:11434", validation_alias="OLLAMA_BASE_URL", description="the embedding server"
+    )
+    embed_model: str = Field(
+        "nomic-embed-text", validation_alias="OLLAMA_EMBED_MODEL", description="the embedding model's name"
+    )
+    embed_model_path: Path | None = Field(
+        None, description="an `all-MiniLM-L6-v2` ONNX file to use instead of the packaged one (`embedded` only)"
+    )
+    embed_query_prefix: str | None = Field(
+        None, description="put before a question; default as the collection was written, else as suits the model"
+    )
+    embed_document_prefix: str | None = Field(
+        None, description="put before a chunk; default as the collection was written, else as suits the model"
+    )
+    embed_connect_timeout: Seconds = Field(3.0, description="seconds to wait for a connection to the embedding server")
+    embed_read_timeout: Seconds = Field(20.0, description="seconds to wait for its answer")
+    embed_keep_alive: str = Field("60m", description="how long Ollama keeps the embedding model loaded")
+    embed_batch_size: int = Field(32, ge=1, le=2048, description="chunks embedded per request")
+
+    # The language model.
+    llm_provider: Literal["ollama", "gguf", "excerpts"] = Field(
+        "ollama",
+        description="`ollama`, `gguf` (a model file in this process) or `excerpts` (quotes the mail, no model)",
+    )
+    llm_url: str = Field(
+        "http://127.0.0.1:11434", validation_alias="LLM_URL", description="the language model's server"
+    )
+    llm_model: str = Field("qwen2.5-coder:7b", validation_alias="LLM_MODEL", description="the language model's name")
+    llm_model_path: Path | None = Field(None, description="the GGUF file of `llm_provider = gguf`")
+    llm_connect_timeout: Seconds = Field(3.0, description="seconds to wait for a connection to the LLM server")
+    llm_read_timeout: Seconds = Field(90.0, description="seconds to wait for its answer")
+    llm_keep_alive: str = Field("60m", description="how long Ollama keeps the language model loaded")
+    llm_context_window: int = Field(8192, ge=1024, description="tokens of context asked of the language model")
+    llm_max_tokens: int = Field(400, ge=16, description="tokens an answer may have at most")
+
+    # Asking.
+    context_chunks: int = Field(3, ge=1, le=10, description="sources an answer may have at most")
+    request_timeout: Seconds = Field(120.0, description="seconds one question may take in all")
+
+    # Serving.
+    host: str = Field("127.0.0.1", description="address the HTTP service listens on")
+    port: int = Field(8000, ge=0, le=65535, description="port the HTTP service listens on")
+    allow_public_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="model hosts outside the household that are allowed all the same, separated by commas"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
+
+    @field_validator("allow_public_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str | None) -> str | None:
+        if value is not None and tz.gettz(value) is None:
+            raise ValueError(f"no time zone is called {value!r}; names look like Europe/Berlin")
+        return value
+
+    @field_validator("chroma_db_path", "data_dir", "embed_model_path", "llm_model_path")
+    @classmethod
+    def _expand_home(cls, value: Path | None) -> Path | None:
+        return value.expanduser() if value is not None else None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (the base class's signature)
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Where values come from, first to last: arguments, environment, the environment's TOML file."""
+        given = init_settings()
+        environment = given.get("BRAIN_ENV") or given.get("environment") or os.environ.get("BRAIN_ENV") or "staging"
+        file = config_directory() / f"{environment}.toml"
+        if not file.is_file():
+            known = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml"))) or "none"
+            raise ConfigError(
+                f"BRAIN_ENV names {environment!r}, but {file} does not exist. Known environments: {known}."
+            )
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """The settings of the environment; ``overrides`` win over everything.
+
+        Raises:
+            ConfigError: a value is malformed, a key is unknown or the environment has no file.
+        """
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise ConfigError(f"The settings can't be used: {problems}.") from error
+        except ValueError as error:
+            raise ConfigError(f"The settings can't be read: {error}.") from error
+
+    @property
+    def db_path(self) -> Path:
+        """Where the embedded database is, or would be."""
+        return self.chroma_db_path or self.data_dir / self.environment / "chroma"
+
+    @property
+    def zone(self) -> tzinfo:
+        """The household's time zone."""
+        return ZoneInfo(self.timezone) if self.timezone else tz.tzlocal()
