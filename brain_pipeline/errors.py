@@ -23,6 +23,11 @@ mail text. The foreign exception that caused it is kept as ``__cause__``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from brain_pipeline.records import Source
+
 
 class BrainError(Exception):
     """Anything this project raises on purpose."""
@@ -41,7 +46,14 @@ class MailError(BrainError):
 
 
 class BrainUnavailable(BrainError):
-    """The question can't be answered now; trying again later may help."""
+    """The question can't be answered now; trying again later may help.
+
+    ``retry_after`` is the number of seconds after which a client may try again. ``sources`` are the records that
+    retrieval had found before the failure, empty when it failed first.
+    """
+
+    retry_after: int = 15
+    sources: tuple[Source, ...] = ()
 
 
 class ModelError(BrainUnavailable):
