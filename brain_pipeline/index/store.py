@@ -1,0 +1,294 @@
+"""The Chroma collection: the only importer of Chroma.
+
+Reading creates nothing: a database or a collection that does not exist reads as empty.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import chromadb
+import httpx
+import numpy as np
+from chromadb.api.client import Client
+from chromadb.api.models.Collection import Collection
+from chromadb.api.types import Include
+from chromadb.config import Settings as ChromaSettings
+from chromadb.errors import ChromaError, NotFoundError
+from numpy.typing import NDArray
+
+from brain_pipeline.errors import DimensionMismatch, StoreError
+from brain_pipeline.index.ownership import Ownership
+from brain_pipeline.settings import Settings
+
+Vectors = NDArray[np.float32]
+Metadata = Mapping[str, Any]
+
+PAGE = 5_000  # rows read at once; Chroma fails above 32,766
+EMBED_MODEL = "embed_model"  # what a collection made here remembers of its making
+_WITH_VECTORS: Include = ["metadatas", "documents", "embeddings"]
+USUAL_MODELS = {384: "all-minilm", 768: "nomic-embed-text", 1024: "mxbai-embed-large"}  # by their dimensions
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored chunk: its id, text and metadata as some program wrote them."""
+
+    id: str
+    text: str
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row and the cosine, in [-1, 1], between its vector and the question's."""
+
+    row: Row
+    cosine: float
+
+
+class Store:
+    """One collection of one Chroma database, embedded or on a server (``settings.chroma_url``).
+
+    It opens when first used and may be used from several threads. Every method raises ``StoreError`` when the database
+    can't be used, and ``StoreLocked`` when another process owns it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.ownership = Ownership(settings.db_path)
+        self._client: Client | None = None
+        self._collection: Collection | None = None
+        self._opening = threading.RLock()
+
+    @property
+    def location(self) -> str:
+        """The database's path, or the server's URL."""
+        return self.settings.chroma_url or str(self.settings.db_path)
+
+    def collection(self, *, create: bool = False, remember: Metadata | None = None) -> Collection | None:
+        """The Chroma collection, or None when there is none and ``create`` is false.
+
+        Args:
+            create: make the database and the collection (cosine space) when they are missing.
+            remember: what a collection made here keeps of its making, in its metadata.
+        """
+        with self._opening:
+            if self._collection is None and (create or self._database_exists()):
+                with self._foreign_errors():
+                    self._collection = self._open(create=create, remember=remember)
+            return self._collection
+
+    def close(self) -> None:
+        """Closes the database and gives up its ownership; using the store again opens it again."""
+        with self._opening:
+            if self._client is not None:
+                self._client.close()
+                self._client = self._collection = None
+                if self.settings.chroma_url is None:
+                    self.ownership.give_up()
+
+    def _database_exists(self) -> bool:
+        return self.settings.chroma_url is not None or (self.settings.db_path / "chroma.sqlite3").is_file()
+
+    def _open(self, *, create: bool, remember: Metadata | None) -> Collection | None:
+        if self._client is None:
+            self._client = self._connect()
+        try:
+            return self._client.get_collection(self.settings.collection, embedding_function=None)
+        except NotFoundError:
+            if not create:
+                return None
+        return self._client.create_collection(
+            self.settings.collection,
+            metadata=dict(remember) if remember else None,
+            configuration={"hnsw": {"space": "cosine"}},
+            embedding_function=None,
+        )
+
+    def _connect(self) -> Client:
+        quiet = ChromaSettings(anonymized_telemetry=False)
+        if self.settings.chroma_url is not None:
+            address = urlsplit(self.settings.chroma_url)
+            secure = address.scheme == "https"
+            port = address.port or (443 if secure else 8000)
+            server = chromadb.HttpClient(host=address.hostname or "", port=port, ssl=secure, settings=quiet)
+            return cast("Client", server)
+        self.settings.db_path.mkdir(parents=True, exist_ok=True)
+        self.ownership.take()
+        try:
+            return cast("Client", chromadb.PersistentClient(self.settings.db_path, quiet))
+        except BaseException:
+            self.ownership.give_up()
+            raise
+
+    @contextmanager
+    def _foreign_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (ChromaError, sqlite3.Error, httpx.HTTPError, OSError, RuntimeError, ValueError) as error:
+            self._collection = None  # it may have been dropped or made anew: look again next time
+            raise StoreError(
+                f"The database {self.location} can't be used ({type(error).__name__}); `brain doctor` says more."
+            ) from error
+
+    def count(self) -> int:
+        """The number of stored chunks."""
+        collection = self.collection()
+        if collection is None:
+            return 0
+        with self._foreign_errors():
+            return collection.count()
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the collection remembers of its making; empty for those of other programs."""
+        collection = self.collection()
+        return (collection.metadata or {}) if collection is not None else {}
+
+    def dimension(self) -> int | None:
+        """The length of the collection's vectors, None while it has none."""
+        collection = self.collection()
+        if collection is None:
+            return None
+        with self._foreign_errors():
+            vectors = collection.get(limit=1, include=["embeddings"])["embeddings"]
+        return len(vectors[0]) if vectors is not None and len(vectors) else None
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, read in pages."""
+        collection = self.collection()
+        start = 0
+        while collection is not None:
+            with self._foreign_errors():
+                page = collection.get(limit=PAGE, offset=start, include=["metadatas", "documents"])
+            yield from _rows(page["ids"], page["documents"], page["metadatas"])
+            start += PAGE
+            if len(page["ids"]) < PAGE:
+                return
+
+    def get(self, ids: Sequence[str]) -> list[Row]:
+        """The rows of those ids that exist."""
+        collection = self.collection()
+        if collection is None or not ids:
+            return []
+        with self._foreign_errors():
+            found = collection.get(ids=list(ids), include=["metadatas", "documents"])
+        return _rows(found["ids"], found["documents"], found["metadatas"])
+
+    def nearest(self, vector: Vectors, limit: int) -> list[Candidate]:
+        """The ``limit`` rows nearest by the collection's own distance, by falling cosine.
+
+        The cosine is computed here from the stored vectors: only it is comparable across l2, inner-product and cosine
+        collections. In a collection whose vectors vary in length the two orders differ: ask for enough.
+
+        Args:
+            vector: the question's, of shape (dimension,).
+            limit: how many rows.
+
+        Raises:
+            DimensionMismatch: the vector is not as long as the collection's.
+        """
+        collection = self.collection()
+        if collection is None:
+            return []
+        try:
+            with self._foreign_errors():
+                found = collection.query(
+                    query_embeddings=vector[np.newaxis],
+                    n_results=limit,
+                    include=["metadatas", "documents", "embeddings"],
+                )
+        except StoreError:
+            self._require_dimension(len(vector))
+            raise
+        rows = _rows(found["ids"][0], _first(found["documents"]), _first(found["metadatas"]))
+        return _by_cosine(vector, rows, _first(found["embeddings"]))
+
+    def candidates(self, vector: Vectors, ids: Sequence[str]) -> list[Candidate]:
+        """Those of the given rows that exist, by falling cosine.
+
+        Raises:
+            DimensionMismatch: the vector is not as long as the collection's.
+        """
+        collection = self.collection()
+        if collection is None or not ids:
+            return []
+        with self._foreign_errors():
+            found = collection.get(ids=list(ids), include=_WITH_VECTORS)
+        embeddings = found["embeddings"]
+        if embeddings is None or not len(embeddings):
+            return []
+        if len(embeddings[0]) != len(vector):
+            self._require_dimension(len(vector))
+        return _by_cosine(vector, _rows(found["ids"], found["documents"], found["metadatas"]), embeddings)
+
+    def upsert(self, rows: Sequence[Row], vectors: Vectors) -> None:
+        """Writes rows with their vectors, of shape (rows, dimension), in place of those with the same ids.
+
+        The collection must exist: see ``collection(create=True)``.
+
+        Raises:
+            DimensionMismatch: the vectors are not as long as the collection's.
+        """
+        collection = self.collection()
+        if collection is None:
+            raise StoreError(f"The collection {self.settings.collection} has gone; ingest again to make it anew.")
+        try:
+            with self._foreign_errors():
+                collection.upsert(
+                    ids=[row.id for row in rows],
+                    embeddings=vectors,
+                    documents=[row.text for row in rows],
+                    metadatas=[dict(row.metadata) for row in rows],
+                )
+        except StoreError:
+            self._require_dimension(vectors.shape[1])
+            raise
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Deletes those of the given rows that exist."""
+        collection = self.collection()
+        if collection is not None and ids:
+            with self._foreign_errors():
+                collection.delete(ids=list(ids))
+
+    def _require_dimension(self, given: int) -> None:
+        stored = self.dimension()
+        if stored is None or stored == given:
+            return
+        written_by = self.metadata.get(EMBED_MODEL)
+        if not written_by:
+            usual = USUAL_MODELS.get(stored)
+            written_by = f"a model it does not name, perhaps {usual}" if usual else "a model it does not name"
+        raise DimensionMismatch(
+            f"The collection {self.settings.collection} holds vectors of {stored} dimensions, written by {written_by}; "
+            f"the model {self.settings.embed_model} gives {given}. Set OLLAMA_EMBED_MODEL to the model that wrote the "
+            "collection, or name another collection in BRAIN_COLLECTION."
+        )
+
+
+def _rows(
+    ids: Sequence[str], texts: Sequence[str | None] | None, metadatas: Sequence[Metadata | None] | None
+) -> list[Row]:
+    return [Row(id_, text or "", data or {}) for id_, text, data in zip_longest(ids, texts or (), metadatas or ())]
+
+
+def _first(column: Any) -> Any:
+    return None if column is None else column[0]
+
+
+def _by_cosine(vector: Vectors, rows: Sequence[Row], vectors: Any) -> list[Candidate]:
+    if not rows:
+        return []
+    query, stored = np.asarray(vector, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(stored, axis=1) * np.linalg.norm(query)
+    cosines = (stored @ query) / np.where(lengths > 0, lengths, 1)
+    return [Candidate(rows[i], float(cosines[i])) for i in np.argsort(-cosines, kind="stable")]
