@@ -1,0 +1,259 @@
+"""The keyword index: SQLite FTS5 over subject, sender, date words and chunk text, kept in step with the collection.
+
+Text is folded, split and stemmed by ``brain_pipeline.index.terms``, so that the index, the question and the score agree
+on what a term is. SQLite keeps those terms, in order; the mail itself is not stored a second time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from brain_pipeline.errors import StoreError
+from brain_pipeline.index.terms import terms
+
+FORMAT = "1"  # of the tables and of the terms: an index of another format is made anew
+_BATCH = 500  # rows of one statement; SQLite allows 32,766 variables
+_COMMON = 0.1  # a term in more than this share of the rows finds too much to be worth the search
+_HEAD_WEIGHT = 2.0  # of a term in subject, sender or date against one in the text, in BM25
+
+_SCHEMA = (
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE passages (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, email TEXT NOT NULL, kind TEXT NOT NULL,
+        head TEXT NOT NULL, body TEXT NOT NULL
+    )""",
+    """CREATE VIRTUAL TABLE words USING fts5(
+        head, body, content='passages', content_rowid='number',
+        tokenize="unicode61 remove_diacritics 0 tokenchars '.:/'"
+    )""",
+    "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
+    """CREATE TRIGGER passage_added AFTER INSERT ON passages BEGIN
+        INSERT INTO words (rowid, head, body) VALUES (new.number, new.head, new.body);
+    END""",
+    """CREATE TRIGGER passage_removed AFTER DELETE ON passages BEGIN
+        INSERT INTO words (words, rowid, head, body) VALUES ('delete', old.number, old.head, old.body);
+    END""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A chunk as it is indexed.
+
+    ``id`` is the row's id in the collection, ``email`` the key of its email, ``dates`` the email's day in the words a
+    person may ask with (``date_words``), ``kind`` what ``source`` selects by.
+    """
+
+    id: str
+    email: str
+    subject: str
+    sender: str
+    dates: str
+    text: str
+    kind: str = "email"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An indexed chunk's terms in order: ``head`` of its email's subject, sender and date, ``body`` of its text."""
+
+    id: str
+    email: str
+    kind: str
+    head: tuple[str, ...]
+    body: tuple[str, ...]
+
+
+class KeywordIndex:
+    """One index file. It may be used from several threads: readers see the last commit while one writer works.
+
+    Every method raises ``StoreError`` when the file can't be used. A damaged file, or one of another format, is not
+    repaired: ``delete`` it and ``rebuild`` from the collection.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the index at ``path``, making it when there is none (with its folder).
+
+        Raises:
+            StoreError: the file is damaged, of another format, or can't be written.
+        """
+        self.path = path
+        self._writing, self._reading = threading.Lock(), threading.Lock()
+        with self._foreign_errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer, self._reader = self._connect(), self._connect()
+            self._prepare()
+
+    @staticmethod
+    def delete(path: Path) -> None:
+        """Deletes an index that is not open."""
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Adds entries, in place of those with the same ids."""
+        with self._transaction() as writer:
+            self._insert(writer, entries)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Removes those of the given ids that are indexed."""
+        with self._transaction() as writer:
+            for batch in _batches(ids):
+                writer.execute(f"DELETE FROM passages WHERE id IN ({_marks(batch)})", batch)  # noqa: S608
+
+    def rebuild(self, entries: Iterable[Entry], stamp: str = "") -> None:
+        """Replaces everything by ``entries``, in one transaction: readers go on with the old index until it is done.
+
+        Args:
+            entries: the collection's chunks.
+            stamp: what the index was built from; see ``stamp``.
+        """
+        with self._transaction() as writer:
+            for table in ("vocabulary", "words", "passages", "about"):
+                writer.execute(f"DROP TABLE IF EXISTS {table}")
+            self._create(writer)
+            self._insert(writer, entries)
+            writer.execute("INSERT INTO words (words) VALUES ('optimize')")
+            writer.execute("INSERT OR REPLACE INTO about VALUES ('stamp', ?)", (stamp,))
+
+    @property
+    def stamp(self) -> str:
+        """What the index was built from, in the caller's words, empty at first: when it differs, rebuild."""
+        found = self._read("SELECT value FROM about WHERE key = 'stamp'")
+        return str(found[0][0]) if found else ""
+
+    @stamp.setter
+    def stamp(self, value: str) -> None:
+        with self._transaction() as writer:
+            writer.execute("INSERT OR REPLACE INTO about VALUES ('stamp', ?)", (value,))
+
+    def count(self) -> int:
+        """The number of indexed chunks."""
+        return int(self._read("SELECT count(*) FROM passages")[0][0])
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        """In how many chunks each of the given terms stands; 0 for those unknown."""
+        wanted = list(dict.fromkeys(words))
+        found = dict.fromkeys(wanted, 0)
+        for batch in _batches(wanted):
+            found |= self._read(f"SELECT term, doc FROM vocabulary WHERE term IN ({_marks(batch)})", batch)  # noqa: S608
+        return found
+
+    def search(self, words: Sequence[str], limit: int) -> list[str]:
+        """The ids of the chunks that hold any of the given terms, best first by BM25, at most ``limit``.
+
+        Terms that stand in every tenth chunk or more are searched for only when there are no rarer ones.
+        """
+        frequencies = {term: n for term, n in self.frequencies(words).items() if n}
+        rare = [term for term, n in frequencies.items() if n <= _COMMON * self.count()]
+        query = " OR ".join(f'"{term}"' for term in rare or frequencies)
+        if not query:
+            return []
+        found = self._read(
+            "SELECT id FROM words JOIN passages ON number = words.rowid WHERE words MATCH ? "
+            "ORDER BY bm25(words, ?, 1.0), number LIMIT ?",
+            [query, _HEAD_WEIGHT, limit],
+        )
+        return [id_ for (id_,) in found]
+
+    def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
+        """The indexed terms of those of the given chunks that are indexed, by id."""
+        found = {}
+        for batch in _batches(ids):
+            rows = self._read(
+                f"SELECT id, email, kind, head, body FROM passages WHERE id IN ({_marks(batch)})",  # noqa: S608
+                batch,
+            )
+            for id_, email, kind, head, body in rows:
+                found[id_] = Passage(id_, email, kind, tuple(head.split()), tuple(body.split()))
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _prepare(self) -> None:
+        tables = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not tables:
+            with self._transaction() as writer:
+                self._create(writer)
+        found = self._reader.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
+        if found != (FORMAT,):
+            raise StoreError(f"The keyword index {self.path} has another format; delete it to have it made anew.")
+
+    @staticmethod
+    def _create(writer: sqlite3.Connection) -> None:
+        for statement in _SCHEMA:
+            writer.execute(statement)
+        writer.execute("INSERT INTO about VALUES ('format', ?)", (FORMAT,))
+
+    @staticmethod
+    def _insert(writer: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+        iterator = iter(entries)
+        while batch := list(islice(iterator, _BATCH)):
+            ids = [entry.id for entry in batch]
+            writer.execute(f"DELETE FROM passages WHERE id IN ({_marks(ids)})", ids)  # noqa: S608
+            writer.executemany(
+                "INSERT INTO passages (id, email, kind, head, body) VALUES (?, ?, ?, ?, ?)",
+                {entry.id: _columns(entry) for entry in batch}.values(),
+            )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writing, self._foreign_errors():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+
+    def _read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._reading, self._foreign_errors():
+            return self._reader.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _foreign_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"The keyword index {self.path} can't be used ({error}); delete it to have it made anew."
+            ) from error
+
+
+def _columns(entry: Entry) -> tuple[str, str, str, str, str]:
+    head = " ".join(terms(f"{entry.subject}\n{entry.sender}\n{entry.dates}"))
+    return entry.id, entry.email, entry.kind, head, " ".join(terms(entry.text))
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    iterator = iter(ids)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))
