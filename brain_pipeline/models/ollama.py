@@ -1,0 +1,261 @@
+"""LlamaIndex's Ollama classes, with deadlines, checked answers and errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    LLMMetadata,
+)
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms.llm import LLM
+from llama_index.embeddings.ollama import OllamaEmbedding
+from llama_index.llms.ollama import Ollama
+from ollama import AsyncClient
+from typing_extensions import override
+
+from brain_pipeline.errors import ModelBadResponse
+from brain_pipeline.models.endpoint import Endpoint
+from brain_pipeline.models.thinking import strip_thinking
+
+
+class OllamaEmbedder(OllamaEmbedding):
+    """An embedding model on an Ollama server.
+
+    What is sent is exactly the prefix and the text; LlamaIndex's class strips both and joins them with a space. Every
+    method that embeds raises the errors of ``Endpoint.errors``; ``ModelBadResponse`` also when the server sends another
+    number of vectors than of texts, or one that is empty, all zeros or not finite.
+    """
+
+    _endpoint: Endpoint = PrivateAttr()
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        keep_alive: str,
+        query_prefix: str = "",
+        document_prefix: str = "",
+        embed_batch_size: int = 32,
+    ) -> None:
+        super().__init__(
+            model_name=endpoint.model,
+            base_url=endpoint.url,
+            embed_batch_size=embed_batch_size,
+            query_instruction=query_prefix,
+            text_instruction=document_prefix,
+            keep_alive=keep_alive,
+            client_kwargs=endpoint.http_options,
+        )
+        self._endpoint = endpoint
+
+    @override
+    def get_general_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        with self._endpoint.errors():
+            reply = self._endpoint.client.embed(self.model_name, texts, keep_alive=self.keep_alive)
+        return _checked(reply.embeddings, len(texts))
+
+    @override
+    async def aget_general_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        with self._endpoint.errors():
+            reply = await self._endpoint.async_client.embed(self.model_name, texts, keep_alive=self.keep_alive)
+        return _checked(reply.embeddings, len(texts))
+
+    @override
+    def get_general_text_embedding(self, texts: str) -> list[float]:
+        return self.get_general_text_embeddings([texts])[0]
+
+    @override
+    async def aget_general_text_embedding(self, prompt: str) -> list[float]:
+        return (await self.aget_general_text_embeddings([prompt]))[0]
+
+    @override
+    def _format_query(self, query: str) -> str:
+        return f"{self.query_instruction}{query}"
+
+    @override
+    def _format_text(self, text: str) -> str:
+        return f"{self.text_instruction}{text}"
+
+    def close(self) -> None:
+        """Close the idle connections of synchronous calls."""
+        self._endpoint.close()
+
+    async def aclose(self) -> None:
+        """Close the idle connections of synchronous calls and of the running event loop."""
+        await self._endpoint.aclose()
+
+
+def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
+    if len(vectors) != count:
+        raise ModelBadResponse(
+            f"The model server sent {len(vectors)} vectors for {count} texts. See that server's log."
+        )
+    lengths = {len(vector) for vector in vectors}
+    if len(lengths) > 1 or not all(np.isfinite(vector).all() and np.any(vector) for vector in vectors):
+        raise ModelBadResponse(
+            "The model server sent a vector that is empty, all zeros, of another length or not finite. Load the model "
+            "again, or use another."
+        )
+    return [list(vector) for vector in vectors]
+
+
+class OllamaLLM(Ollama):
+    """A language model on an Ollama server.
+
+    Answers come without the reasoning of reasoning models, which are asked not to reason. Every method raises the
+    errors of ``Endpoint.errors``; ``ModelBadResponse`` also when an answer is empty or its stream ends early.
+
+    Args:
+        endpoint: the server and the model.
+        keep_alive: how long the server keeps the model loaded.
+        context_window: tokens; sent as it is, so that the server neither is asked first nor loads the model anew.
+        max_tokens: tokens an answer may have at most.
+    """
+
+    _endpoint: Endpoint = PrivateAttr()
+
+    def __init__(self, endpoint: Endpoint, *, keep_alive: str, context_window: int, max_tokens: int) -> None:
+        super().__init__(
+            model=endpoint.model,
+            base_url=endpoint.url,
+            temperature=0.0,
+            context_window=context_window,
+            additional_kwargs={"num_predict": max_tokens},
+            client=endpoint.client,
+            is_function_calling_model=False,
+            keep_alive=keep_alive,
+            thinking=False,  # harmless where unsupported; left out, reasoning would use up `num_predict`
+        )
+        self._endpoint = endpoint
+
+    @property
+    @override
+    def metadata(self) -> LLMMetadata:
+        return super().metadata.model_copy(update={"num_output": self.additional_kwargs["num_predict"]})
+
+    @property
+    @override
+    def async_client(self) -> AsyncClient:
+        return self._endpoint.async_client
+
+    @override
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        with self._endpoint.errors():
+            response = super().chat(messages, **kwargs)
+        return _whole(response)
+
+    @override
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        with self._endpoint.errors():
+            response = await super().achat(messages, **kwargs)
+        return _whole(response)
+
+    @override
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        responses = super().stream_chat(messages, **kwargs)
+
+        def spoken() -> ChatResponseGen:
+            answer = _Answer()
+            with self._endpoint.errors():
+                for response in responses:
+                    yield answer.so_far(response, finished=_is_last(response))
+            answer.check()
+
+        return spoken()
+
+    @override
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        responses = await super().astream_chat(messages, **kwargs)
+
+        async def spoken() -> ChatResponseAsyncGen:
+            answer = _Answer()
+            with self._endpoint.errors():
+                async with aclosing(responses):
+                    async for response in responses:
+                        yield answer.so_far(response, finished=_is_last(response))
+            answer.check()
+
+        return spoken()
+
+    def load(self) -> None:
+        """Have the server load the model, with the context window that questions will ask for."""
+        with self._endpoint.errors():
+            self.client.chat(self.model, [], stream=False, options=self._model_kwargs, keep_alive=self.keep_alive)
+
+    def close(self) -> None:
+        """Close the idle connections of synchronous calls."""
+        self._endpoint.close()
+
+    async def aclose(self) -> None:
+        """Close the idle connections of synchronous calls and of the running event loop."""
+        await self._endpoint.aclose()
+
+
+class _Answer:
+    """An answer as it comes in, without the reasoning."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.finished = False
+
+    def so_far(self, response: ChatResponse, *, finished: bool) -> ChatResponse:
+        """``response`` with the text that may be shown; ``delta`` is what is new in it."""
+        text = strip_thinking(response.message.content or "", finished=finished)
+        delta, self.text, self.finished = text.removeprefix(self.text), text, finished
+        return ChatResponse(
+            message=ChatMessage(role=response.message.role, content=text), delta=delta, raw=response.raw
+        )
+
+    def check(self) -> None:
+        """Raises ModelBadResponse when the answer as it stands is none."""
+        if not self.finished:
+            raise ModelBadResponse("The model server stopped in the middle of its answer. See that server's log.")
+        if not self.text.strip():
+            raise ModelBadResponse("The model gave an empty answer. Try again, or use another model.")
+
+
+def _is_last(response: ChatResponse) -> bool:
+    return bool(response.raw and response.raw.get("done"))
+
+
+def _whole(response: ChatResponse) -> ChatResponse:
+    answer = _Answer()
+    spoken = answer.so_far(response, finished=True)
+    answer.check()
+    return spoken
+
+
+def check_server(url: str, model: str, connect_timeout: float, read_timeout: float) -> None:
+    """Ask the server at ``url`` whether it has ``model``, without loading it. Timeouts are in seconds.
+
+    Raises:
+        ConfigError: ``url`` is not an address.
+        ModelMissing: it has not.
+        ModelError: the server does not answer, or not as Ollama does.
+    """
+    endpoint = Endpoint(url, model, connect_timeout, read_timeout)
+    with endpoint.errors(), endpoint.client as client:
+        names = {listed.model for listed in client.list().models}
+    if not names & {model, f"{model}:latest"}:
+        raise endpoint.missing()
+
+
+def warm_up(model: BaseEmbedding | LLM) -> None:
+    """Load ``model``, so that the first question does not wait for it: one word is embedded, no text is generated.
+
+    Raises:
+        ModelError: it can't be loaded.
+    """
+    if isinstance(model, BaseEmbedding):
+        model.get_query_embedding("warm")
+    elif isinstance(model, OllamaLLM):
+        model.load()
