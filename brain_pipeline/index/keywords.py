@@ -24,11 +24,13 @@ _COMMON = 0.1  # a term in more than this share of the rows finds too much to be
 _HEAD_WEIGHT = 2.0  # of a term in subject, sender or date against one in the text, in BM25
 
 _SCHEMA = (
-    "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE passages (
         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, email TEXT NOT NULL, kind TEXT NOT NULL,
-        head TEXT NOT NULL, body TEXT NOT NULL
+        fingerprint TEXT NOT NULL, head TEXT NOT NULL, body TEXT NOT NULL
     )""",
+    "CREATE INDEX passages_by_email ON passages (email)",
+    "CREATE INDEX passages_by_fingerprint ON passages (fingerprint) WHERE fingerprint != ''",
     """CREATE VIRTUAL TABLE words USING fts5(
         head, body, content='passages', content_rowid='number',
         tokenize="unicode61 remove_diacritics 0 tokenchars '.:/'"
@@ -48,7 +50,8 @@ class Entry:
     """A chunk as it is indexed.
 
     ``id`` is the row's id in the collection, ``email`` the key of its email, ``dates`` the email's day in the words a
-    person may ask with (``date_words``), ``kind`` what ``source`` selects by.
+    person may ask with (``date_words``), ``kind`` what ``source`` selects by, ``fingerprint`` what copies of one mail
+    under different ids share, empty when nobody took it.
     """
 
     id: str
@@ -58,6 +61,7 @@ class Entry:
     dates: str
     text: str
     kind: str = "email"
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +132,46 @@ class KeywordIndex:
             stamp: what the index was built from; see ``stamp``.
         """
         with self._transaction() as writer:
-            for table in ("vocabulary", "words", "passages", "about"):
+            for table in ("vocabulary", "words", "passages"):
                 writer.execute(f"DROP TABLE IF EXISTS {table}")
             self._create(writer)
             self._insert(writer, entries)
             writer.execute("INSERT INTO words (words) VALUES ('optimize')")
             writer.execute("INSERT OR REPLACE INTO about VALUES ('stamp', ?)", (stamp,))
 
+    def note(self, key: str, value: str) -> None:
+        """Keeps a fact beside the index, through rebuilds."""
+        with self._transaction() as writer:
+            writer.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
+
     @property
     def stamp(self) -> str:
         """What the index was built from, in the caller's words, empty at first: when it differs, rebuild."""
-        found = self._read("SELECT value FROM about WHERE key = 'stamp'")
-        return str(found[0][0]) if found else ""
-
-    @stamp.setter
-    def stamp(self, value: str) -> None:
-        with self._transaction() as writer:
-            writer.execute("INSERT OR REPLACE INTO about VALUES ('stamp', ?)", (value,))
+        return self.noted("stamp")
 
     def count(self) -> int:
         """The number of indexed chunks."""
         return int(self._read("SELECT count(*) FROM passages")[0][0])
+
+    def noted(self, key: str) -> str:
+        """What ``note`` kept under ``key``, empty when nothing was."""
+        found = self._read("SELECT value FROM about WHERE key = ?", [key])
+        return found[0][0] if found else ""
+
+    def emails(self) -> int:
+        """The number of distinct emails that the chunks belong to; chunks of none don't count."""
+        return int(self._read("SELECT count(DISTINCT email) FROM passages WHERE email != ''")[0][0])
+
+    def ids(self, *, email: str | None = None, kind: str | None = None) -> set[str]:
+        """The ids of the indexed chunks: all, or those of one email, or of one kind."""
+        where = "(? IS NULL OR email = ?) AND (? IS NULL OR kind = ?)"
+        found = self._read(f"SELECT id FROM passages WHERE {where}", [email, email, kind, kind])  # noqa: S608
+        return {id_ for (id_,) in found}
+
+    def twin(self, fingerprint: str) -> str | None:
+        """The email whose chunks carry this fingerprint, None when there is none."""
+        found = self._read("SELECT email FROM passages WHERE fingerprint = ? AND ? != '' LIMIT 1", [fingerprint] * 2)
+        return found[0][0] if found else None
 
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
         """In how many chunks each of the given terms stands; 0 for those unknown."""
@@ -206,7 +229,7 @@ class KeywordIndex:
     def _create(writer: sqlite3.Connection) -> None:
         for statement in _SCHEMA:
             writer.execute(statement)
-        writer.execute("INSERT INTO about VALUES ('format', ?)", (FORMAT,))
+        writer.execute("INSERT OR REPLACE INTO about VALUES ('format', ?)", (FORMAT,))
 
     @staticmethod
     def _insert(writer: sqlite3.Connection, entries: Iterable[Entry]) -> None:
@@ -215,7 +238,7 @@ class KeywordIndex:
             ids = [entry.id for entry in batch]
             writer.execute(f"DELETE FROM passages WHERE id IN ({_marks(ids)})", ids)  # noqa: S608
             writer.executemany(
-                "INSERT INTO passages (id, email, kind, head, body) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO passages (id, email, kind, fingerprint, head, body) VALUES (?, ?, ?, ?, ?, ?)",
                 {entry.id: _columns(entry) for entry in batch}.values(),
             )
 
@@ -244,9 +267,9 @@ class KeywordIndex:
             ) from error
 
 
-def _columns(entry: Entry) -> tuple[str, str, str, str, str]:
+def _columns(entry: Entry) -> tuple[str, ...]:
     head = " ".join(terms(f"{entry.subject}\n{entry.sender}\n{entry.dates}"))
-    return entry.id, entry.email, entry.kind, head, " ".join(terms(entry.text))
+    return entry.id, entry.email, entry.kind, entry.fingerprint, head, " ".join(terms(entry.text))
 
 
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:

@@ -19,7 +19,8 @@ from dateutil import parser as dateparser
 from brain_pipeline.records import Kind
 
 SUBJECT, DATE, SENDER, SOURCE_TYPE, MESSAGE_ID = "subject", "date", "sender", "source_type", "message_id"
-DOCUMENT_ID, CHUNK_INDEX, CHUNK_COUNT, CONTENT_HASH = "document_id", "chunk_index", "chunk_count", "content_hash"
+DOCUMENT_ID, CHUNK_INDEX, CHUNK_COUNT = "document_id", "chunk_index", "chunk_count"
+CONTENT_HASH, FINGERPRINT, PART = "content_hash", "fingerprint", "part"
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     SUBJECT: (SUBJECT, "title", "email_subject", "mail_subject", "subject_line"),
@@ -162,10 +163,7 @@ def date_order(values: Iterable[object]) -> DateOrder:
     return "day" if balance > 0 else "month"
 
 
-def is_ambiguous(value: object) -> bool:
-    """Whether a date reads as two different days."""
+def is_numeric_date(value: object) -> bool:
+    """Whether a date is written with slashes or hyphens and its order of day and month must be known."""
     numeric = _NUMERIC_DATE.match(str(value))
-    if numeric is None or numeric[2] == ".":
-        return False
-    first, second = int(numeric[1]), int(numeric[3])
-    return first != second and max(first, second) <= 12  # noqa: PLR2004
+    return numeric is not None and numeric[2] != "."

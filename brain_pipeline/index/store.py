@@ -174,14 +174,23 @@ class Store:
             if len(page["ids"]) < PAGE:
                 return
 
-    def get(self, ids: Sequence[str]) -> list[Row]:
-        """The rows of those ids that exist."""
+    def ids(self) -> set[str]:
+        """The id of every row."""
         collection = self.collection()
-        if collection is None or not ids:
-            return []
+        if collection is None:
+            return set()
         with self._foreign_errors():
-            found = collection.get(ids=list(ids), include=["metadatas", "documents"])
-        return _rows(found["ids"], found["documents"], found["metadatas"])
+            return set(collection.get(include=[])["ids"])
+
+    def get(self, ids: Sequence[str]) -> Iterator[Row]:
+        """The rows of those ids that exist, read in pages."""
+        collection = self.collection()
+        if collection is None:
+            return
+        for start in range(0, len(ids), PAGE):
+            with self._foreign_errors():
+                page = collection.get(ids=list(ids[start : start + PAGE]), include=["metadatas", "documents"])
+            yield from _rows(page["ids"], page["documents"], page["metadatas"])
 
     def nearest(self, vector: Vectors, limit: int) -> list[Candidate]:
         """The ``limit`` rows nearest by the collection's own distance, by falling cosine.

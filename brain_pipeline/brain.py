@@ -1,0 +1,247 @@
+"""The composition root: one object that holds the catalog and the models and answers questions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms.llm import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
+from brain_pipeline.ask.excerpt import excerpt
+from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
+from brain_pipeline.ask.retrieve import HybridRetriever
+from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
+from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
+from brain_pipeline.index.vectors import FamilyVectorStore
+from brain_pipeline.models import build_embedder, build_llm, default_prefixes
+from brain_pipeline.records import NOT_FOUND, Answer, Kind, Source, Stats
+from brain_pipeline.settings import Settings
+
+log = logging.getLogger(__name__)
+
+LONGEST_QUESTION = 2_000  # characters
+
+_KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
+
+
+class Brain:
+    """A household's mail, ready to be asked.
+
+    Nothing is opened or loaded before it is needed, and asking creates nothing. A brain may be used from several
+    threads and event loops. Close it, or use it as a context manager, to let another process open the database.
+
+    Args:
+        settings: where the mail is and which models answer.
+        embedder: used instead of the one that the settings name.
+        llm: used instead of the one that the settings name.
+        clock: the household's local time; default now in ``settings.zone``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        embedder: BaseEmbedding | None = None,
+        llm: LLM | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.catalog = Catalog(settings)
+        self._embedder = embedder
+        self._llm = llm
+        self._clock = clock or (lambda: datetime.now(settings.zone))
+        self._building = threading.RLock()
+        self._portal: BlockingPortal | None = None
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives up the database and the connections; a brain that is used again opens them again."""
+        with self._building:
+            self._exits.close()
+            self._portal = None
+        self.catalog.close()
+
+    # The models and LlamaIndex's own objects, the ones that answer questions.
+
+    @property
+    def embedder(self) -> BaseEmbedding:
+        """The embedding model, with the prefixes that the collection was written with."""
+        with self._building:
+            if self._embedder is None:
+                query, document = self.prefixes
+                self._embedder = build_embedder(self.settings, query_prefix=query, document_prefix=document)
+            return self._embedder
+
+    @property
+    def prefixes(self) -> tuple[str, str]:
+        """What is put before a question and before a chunk.
+
+        The settings' word counts first, then what the collection remembers. A collection of another program remembers
+        nothing and gets none; an empty one gets what the model was trained with.
+        """
+        kept = self.catalog.store.metadata
+        foreign = QUERY_PREFIX not in kept and self.catalog.store.count() > 0
+        query, document = ("", "") if foreign else default_prefixes(self.settings.embed_model)
+        query, document = kept.get(QUERY_PREFIX, query), kept.get(DOCUMENT_PREFIX, document)
+        ours = self.settings
+        return (
+            query if ours.embed_query_prefix is None else ours.embed_query_prefix,
+            document if ours.embed_document_prefix is None else ours.embed_document_prefix,
+        )
+
+    @property
+    def llm(self) -> LLM | None:
+        """The language model, None when answers are excerpts."""
+        with self._building:
+            if self._llm is None and self.settings.llm_provider != "excerpts":
+                self._llm = build_llm(self.settings)
+            return self._llm
+
+    @property
+    def index(self) -> VectorStoreIndex:
+        """LlamaIndex's index over the collection: pure vector retrieval, scored by cosine."""
+        return VectorStoreIndex.from_vector_store(FamilyVectorStore(self.catalog.store), embed_model=self.embedder)
+
+    @property
+    def retriever(self) -> BaseRetriever:
+        """What finds the candidates of a question, in both indexes."""
+        return self._retriever(None)
+
+    @property
+    def postprocessors(self) -> list[BaseNodePostprocessor]:
+        """What the candidates go through: one per email, best first, the cap, "Found in:"."""
+        return self._postprocessors(self.settings.context_chunks)
+
+    def _retriever(self, kind: Kind | None) -> HybridRetriever:
+        return HybridRetriever(self.catalog, self.embedder, emails=self.settings.context_chunks, kind=kind)
+
+    def _postprocessors(self, limit: int) -> list[BaseNodePostprocessor]:
+        reader = self.catalog.reader
+        return [OnePerEmail(reader=reader), SortByScore(), Cap(limit=limit), FoundIn(reader=reader)]
+
+    # Asking.
+
+    def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
+        """``aquery`` for callers without ``await``; also inside a running event loop, as in a notebook."""
+        with self._building:
+            if self._portal is None:
+                self._portal = self._exits.enter_context(start_blocking_portal())
+        return self._portal.call(lambda: self.aquery(question, top_k=top_k, source=source))
+
+    async def aquery(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
+        """Answers a question from the mail, or says that it isn't there.
+
+        Args:
+            question: in plain words, at most 2,000 characters.
+            top_k: sources wanted at most; capped by ``settings.context_chunks``.
+            source: ``email``, ``newsletter`` or ``all``; anything else means all.
+
+        Raises:
+            InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
+            BrainUnavailable: a model or the database can't be used now; ``sources`` holds what had been found.
+        """
+        started = time.perf_counter()
+        question, limit = _checked(question, top_k, self.settings.context_chunks)
+        sources: tuple[Source, ...] = ()
+        try:
+            async with asyncio.timeout(self.settings.request_timeout):
+                sources = await self._find(question, limit, _KINDS.get(source.strip().casefold()))
+                text = await self._answer(question, sources) if sources else None
+        except TimeoutError as error:
+            late = ModelTimeout(
+                f"No answer within {self.settings.request_timeout:g} seconds. The models may be loading; try again, or "
+                "raise BRAIN_REQUEST_TIMEOUT."
+            )
+            late.sources = sources
+            raise late from error
+        except BrainUnavailable as error:
+            error.sources = sources
+            raise
+        took = round((time.perf_counter() - started) * 1000)
+        if text is None:
+            return Answer(NOT_FOUND, (), "low", took)
+        return Answer(text, sources, confidence_of(sources[0].score), took)
+
+    async def _find(self, question: str, limit: int, kind: Kind | None) -> tuple[Source, ...]:
+        if await asyncio.to_thread(self.catalog.store.count) == 0:
+            return ()
+        retriever = await asyncio.to_thread(self._retriever, kind)  # the embedded model loads at first use
+        nodes = await retriever.aretrieve(QueryBundle(question))
+        for postprocessor in self._postprocessors(limit):
+            nodes = postprocessor.postprocess_nodes(nodes)
+        sources = tuple(map(self._source, nodes))
+        return sources if sources and sources[0].score >= LOW else ()
+
+    def _source(self, node: NodeWithScore) -> Source:
+        fields = self.catalog.reader.read(node.metadata, node.text, node.node_id)
+        return Source(
+            id=node.node_id,
+            email=fields.key,
+            subject=fields.subject,
+            day=fields.day,
+            sender=fields.sender,
+            source_type=fields.kind,
+            score=node.get_score(),
+            passage=node.text,
+        )
+
+    async def _answer(self, question: str, sources: tuple[Source, ...]) -> str | None:
+        llm = self.llm
+        if llm is None:
+            return await excerpt(question, sources, self.embedder)
+        return await ask_model(llm, question, sources, now=self._clock())
+
+    # Knowing.
+
+    def stats(self) -> Stats:
+        """What the brain holds; zeros when there is nothing."""
+        keywords = self.catalog.keywords()
+        return Stats(
+            total_documents=keywords.emails() if keywords else 0,
+            total_chunks=self.catalog.store.count(),
+            collection=self.settings.collection,
+            db_path=self.catalog.store.location,
+            last_ingest=self.catalog.last_ingest,
+        )
+
+
+def open_brain(settings: Settings | None = None) -> Brain:
+    """A brain over the collection that ``settings`` name, or the environment when they are not given.
+
+    Raises:
+        ConfigError: the environment's settings can't be used.
+    """
+    return Brain(settings or Settings.load())
+
+
+def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
+    question = question.strip()
+    if not question:
+        raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
+    if len(question) > LONGEST_QUESTION:
+        raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
+    if top_k is not None and top_k < 1:
+        raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
+    return question, most if top_k is None else min(top_k, most)
