@@ -1,0 +1,20 @@
+"""How long a text is for an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+TOKENIZER_FILE = Path(__file__).with_name("data") / "tokenizer.json"
+
+
+@lru_cache(maxsize=1)
+def token_counter() -> Callable[[str], int]:
+    """Counts tokens as BERT does, which both all-MiniLM-L6-v2 and nomic-embed-text split text like."""
+    tokenizer = Tokenizer.from_file(str(TOKENIZER_FILE))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
