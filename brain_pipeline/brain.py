@@ -28,6 +28,7 @@ from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
+from brain_pipeline.models.ollama import warm_up
 from brain_pipeline.records import NOT_FOUND, Answer, Kind, Source, Stats
 from brain_pipeline.settings import Settings
 
@@ -82,6 +83,17 @@ class Brain:
             self._exits.close()
             self._portal = None
         self.catalog.close()
+
+    def warm_up(self) -> None:
+        """Opens the database and loads both models, so that the first question does not wait for it.
+
+        Raises:
+            BrainUnavailable: the database or a model can't be used now.
+        """
+        self.catalog.keywords()
+        warm_up(self.embedder)
+        if self.llm is not None:
+            warm_up(self.llm)
 
     # The models and LlamaIndex's own objects, the ones that answer questions.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from ollama_server import OllamaServer, black_holed_url, refused_url
+from other_programs import OtherPrograms
 
 
 @pytest.fixture
@@ -27,3 +30,21 @@ def black_hole() -> Iterator[str]:
     """The URL of a server that never answers a connection attempt."""
     with black_holed_url() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def other_programs(tmp_path_factory: pytest.TempPathFactory) -> OtherPrograms:
+    """Databases that other programs wrote."""
+    return OtherPrograms.unpack(tmp_path_factory.mktemp("chroma"))
+
+
+@pytest.fixture(autouse=True)
+def _nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the environment nor the home of whoever runs the tests reaches them."""
+    for name in list(os.environ):
+        if name.startswith("BRAIN_") and not name.startswith("BRAIN_TEST_") and name != "BRAIN_SHARED":
+            monkeypatch.delenv(name)
+    for name in ("CHROMA_DB_PATH", "CHROMA_URL", "OLLAMA_BASE_URL", "OLLAMA_EMBED_MODEL", "LLM_URL", "LLM_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data-home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))

@@ -240,7 +240,7 @@ class Store:
         return _by_cosine(vector, _rows(found["ids"], found["documents"], found["metadatas"]), embeddings)
 
     def upsert(self, rows: Sequence[Row], vectors: Vectors) -> None:
-        """Writes rows with their vectors, of shape (rows, dimension), in place of those with the same ids.
+        """Writes rows in their order, with vectors of shape (rows, dimension), in place of those with the same ids.
 
         The collection must exist: see ``collection(create=True)``.
 
@@ -252,12 +252,14 @@ class Store:
             raise StoreError(f"The collection {self.settings.collection} has gone; ingest again to make it anew.")
         try:
             with self._foreign_errors():
-                collection.upsert(
-                    ids=[row.id for row in rows],
-                    embeddings=vectors,
-                    documents=[row.text for row in rows],
-                    metadatas=[dict(row.metadata) for row in rows],
-                )
+                for start in range(0, len(rows), PAGE):
+                    page = rows[start : start + PAGE]
+                    collection.upsert(
+                        ids=[row.id for row in page],
+                        embeddings=vectors[start : start + PAGE],
+                        documents=[row.text for row in page],
+                        metadatas=[dict(row.metadata) for row in page],
+                    )
         except StoreError:
             self._require_dimension(vectors.shape[1])
             raise

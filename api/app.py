@@ -1,0 +1,54 @@
+"""The brain as a service of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api.routes import router
+from brain_pipeline.brain import Brain
+from brain_pipeline.errors import BrainError
+from brain_pipeline.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings | None = None, brain: Brain | None = None) -> FastAPI:
+    """A FastAPI application with the brain's endpoints and a health check.
+
+    Args:
+        settings: default those of the environment.
+        brain: used instead of one made from ``settings``.
+
+    Raises:
+        ConfigError: the environment's settings can't be used.
+    """
+    own = brain or Brain(settings or Settings.load())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # A daemon thread: a server that loads its model for a minute delays neither the start nor the end.
+        threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True).start()
+        yield
+
+    # The interactive documentation pages load scripts from a public server; /openapi.json remains.
+    app = FastAPI(title="Family Brain", version="0.1.0", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.family_brain = own
+    app.include_router(router)
+
+    @app.get("/healthz", tags=["health"], summary="Whether the service runs")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    return app
+
+
+def _warm_up(brain: Brain) -> None:
+    try:
+        brain.warm_up()
+    except BrainError as error:
+        log.warning("not ready yet: %s", error)

@@ -1,0 +1,143 @@
+"""The brain's endpoints, as a router that a host application can include next to its own routes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from api.schemas import AnswerBody, DetailBody, SourceBody, StatsBody, UnavailableBody
+from brain_pipeline.ask.answer import confidence_of
+from brain_pipeline.brain import Brain, open_brain
+from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
+from brain_pipeline.records import UNAVAILABLE
+
+log = logging.getLogger(__name__)
+
+# The status of every error, by its nearest ancestor here.
+STATUS: dict[type[BrainError], int] = {
+    InvalidRequest: 422,
+    MailError: 422,
+    BrainUnavailable: 503,
+    ConfigError: 500,
+    BrainError: 500,
+}
+CLIENT_CLOSED_REQUEST = 499  # nginx's number; nobody is left to read it
+
+Result = TypeVar("Result")
+
+
+def status_of(error: BrainError) -> int:
+    """The HTTP status of an error."""
+    return next(STATUS[ancestor] for ancestor in type(error).__mro__ if ancestor in STATUS)
+
+
+class BrainRoute(APIRoute):
+    """A route that turns the pipeline's errors into responses itself, so that it needs no handler of its host's."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The endpoint's handler, with errors answered."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            started = time.perf_counter()
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                return JSONResponse({"detail": _sentence(error)}, 422)
+            except BrainUnavailable as error:
+                log.warning("%s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+                return _unavailable(error, round((time.perf_counter() - started) * 1000))
+            except BrainError as error:
+                return JSONResponse({"detail": str(error)}, status_of(error))
+
+        return answer
+
+
+def _sentence(error: RequestValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()) + "."
+
+
+def _unavailable(error: BrainUnavailable, took: int) -> JSONResponse:
+    body = UnavailableBody(
+        answer=UNAVAILABLE,
+        detail=UNAVAILABLE,
+        sources=[SourceBody.of(source) for source in error.sources],
+        confidence=confidence_of(error.sources[0].score) if error.sources else "low",
+        query_time_ms=took,
+    )
+    return JSONResponse(body.model_dump(mode="json"), status_of(error), {"Retry-After": str(error.retry_after)})
+
+
+def get_brain(request: Request) -> Brain:
+    """``app.state.family_brain``, opened from the environment's settings when nobody set it."""
+    state = request.app.state
+    if not hasattr(state, "family_brain"):
+        state.family_brain = open_brain()
+    brain: Brain = state.family_brain
+    return brain
+
+
+@asynccontextmanager
+async def _lifespan(app: Any) -> AsyncIterator[None]:
+    yield
+    if hasattr(app.state, "family_brain"):
+        await asyncio.to_thread(app.state.family_brain.close)
+
+
+router = APIRouter(route_class=BrainRoute, tags=["brain"], lifespan=_lifespan)
+TheBrain = Annotated[Brain, Depends(get_brain)]
+
+
+@router.get(
+    "/brain/query",
+    response_model=AnswerBody,
+    summary="Ask the household's mail",
+    responses={422: {"model": DetailBody}, 503: {"model": UnavailableBody}},
+)
+async def query(
+    request: Request,
+    brain: TheBrain,
+    q: Annotated[str, Query(description="the question, in plain words, at most 2,000 characters")],
+    top_k: Annotated[int | None, Query(description="sources wanted at most; the server caps it")] = None,
+    source: Annotated[str, Query(description="`email`, `newsletter` or `all`; anything else means all")] = "all",
+) -> Response | AnswerBody:
+    """Answers from the emails and newsletters, with where it was found."""
+    answer = await unless_hung_up(request, brain.aquery(q, top_k=top_k, source=source))
+    return Response(status_code=CLIENT_CLOSED_REQUEST) if answer is None else AnswerBody.of(answer)
+
+
+@router.get(
+    "/brain/stats",
+    response_model=StatsBody,
+    summary="What the brain holds",
+    responses={503: {"model": UnavailableBody}},
+)
+def stats(brain: TheBrain) -> StatsBody:
+    """Counts emails and chunks; needs no model server."""
+    return StatsBody.of(brain.stats())
+
+
+async def unless_hung_up(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """The result of ``work``, or None once the client has hung up; ``work`` is cancelled then."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_hang_up(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return await task if task.done() else None
+    finally:
+        for future in (task, gone):
+            future.cancel()
+
+
+async def _hang_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,47 @@
+"""Running the service: one process, one port."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from api.app import create_app
+from brain_pipeline.brain import Brain
+from brain_pipeline.errors import ConfigError
+
+
+def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> None:
+    """Serves until it is told to stop.
+
+    Args:
+        brain: what answers; its settings say where to listen.
+        announce: called with the service's URL once it listens.
+
+    Raises:
+        ConfigError: the address can't be listened on.
+    """
+    settings = brain.settings
+    with _listen(settings.host, settings.port) as listening:
+        host, port = listening.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        brain.catalog.store.ownership.announce(url)
+        announce(url)
+        config = uvicorn.Config(create_app(settings, brain), log_level=settings.log_level, server_header=False)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except OSError as error:
+        raise ConfigError(
+            f"Can't listen on {host} port {port}: {error.strerror}. Choose another with BRAIN_HOST and BRAIN_PORT, or "
+            "`brain serve --host HOST --port PORT`."
+        ) from error
+    return listening

@@ -1,0 +1,169 @@
+"""The ``brain`` command: the one place where errors become sentences."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from brain_pipeline.errors import BrainError
+
+if TYPE_CHECKING:
+    from brain_pipeline.index.ingest import Report
+    from brain_pipeline.records import Answer
+    from brain_pipeline.settings import Settings
+
+FIRST_QUESTION = "What do the kids need for the field trip?"
+SECOND_QUESTION = "When is the dentist appointment?"
+
+app = typer.Typer(
+    help="Ask a household's own emails and newsletters, and be told where the answer was found.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Environment = Annotated[
+    str | None, typer.Option("--env", "-e", help="Which configs/<name>.toml to use; default BRAIN_ENV, else staging.")
+]
+
+
+def main() -> None:
+    """Runs the command; an error of ours is printed as a sentence, with status 1."""
+    try:
+        app()
+    except BrainError as error:
+        err.print(f"brain: {error}", style="red", markup=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("brain: stopped. What was finished is kept; run the same command again to go on.", markup=False)
+        sys.exit(130)
+
+
+def _settings(environment: str | None, **overrides: Any) -> Settings:
+    from brain_pipeline.settings import Settings
+
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return Settings.load(**given, **({"environment": environment} if environment else {}))
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="In plain words, in quotes.")],
+    top_k: Annotated[int | None, typer.Option(help="Sources wanted at most.")] = None,
+    source: Annotated[str, typer.Option(help="email, newsletter or all.")] = "all",
+    environment: Environment = None,
+) -> None:
+    """Ask a question."""
+    from brain_pipeline.brain import open_brain
+
+    with open_brain(_settings(environment)) as brain:
+        _show(brain.query(question, top_k=top_k, source=source))
+
+
+def _show(answer: Answer) -> None:
+    out.print(answer.text, style="bold", markup=False)
+    for source in answer.sources:
+        out.print(f"  {source.attribution}", style="cyan", markup=False)
+    if answer.sources:
+        out.print(f"  confidence {answer.confidence}, {answer.query_time_ms} ms", style="dim", markup=False)
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files, mailboxes or folders of mail.")],
+    environment: Environment = None,
+) -> None:
+    """Bring mail into the brain; what it holds already is left alone."""
+    from brain_pipeline.brain import open_brain
+
+    with open_brain(_settings(environment)) as brain:
+        report = brain.ingest(paths)
+    _show_report(report)
+    if report.total == len(report.skipped):
+        raise typer.Exit(1)
+
+
+def _show_report(report: Report) -> None:
+    out.print(
+        f"{report.new} new, {report.updated} updated, {report.unchanged} unchanged, {len(report.skipped)} skipped"
+    )
+    for origin, reason in report.skipped:
+        out.print(f"  skipped {origin}: {reason}", style="yellow", markup=False)
+
+
+@app.command()
+def stats(environment: Environment = None) -> None:
+    """What the brain holds."""
+    from brain_pipeline.brain import open_brain
+
+    with open_brain(_settings(environment)) as brain:
+        held = brain.stats()
+    out.print(f"{held.total_documents} emails in {held.total_chunks} chunks", markup=False)
+    out.print(f"collection {held.collection} in {held.db_path}", markup=False)
+    out.print(f"last ingest {held.last_ingest.isoformat() if held.last_ingest else 'never'}", markup=False)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    environment: Environment = None,
+) -> None:
+    """Serve the brain over HTTP."""
+    from brain_pipeline.brain import open_brain
+
+    settings = _settings(environment, host=host, port=port)
+    with open_brain(settings) as brain:
+        _serve(brain)
+
+
+def _serve(brain: Any) -> None:
+    # The HTTP side stands above the pipeline; only this command, which starts it, knows it by name.
+    import_module("api.serve").run(brain, announce=lambda url: out.print(f"Serving {url} (Ctrl-C stops it)"))
+
+
+@app.command()
+def doctor(environment: Environment = None) -> None:
+    """Check everything that can be wrong, and say what to do about it."""
+    from brain_pipeline.doctor import diagnose
+
+    healthy = True
+    for finding in diagnose(_settings(environment)):
+        healthy &= finding.ok
+        mark, style = ("ok ", "green") if finding.ok else ("BAD", "bold red")
+        out.print(f"[{style}]{mark}[/] ", end="")
+        out.print(finding.what + (f" {finding.remedy}" if finding.remedy else ""), markup=False)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+) -> None:
+    """Ingest the sample mailbox, ask it a question, and serve it."""
+    from brain_pipeline.brain import open_brain
+    from brain_pipeline.sample import sample_mail
+
+    settings = _settings(os.environ.get("BRAIN_ENV") or "embedded", host=host, port=port)
+    with open_brain(settings) as brain:
+        _show_report(brain.ingest([sample_mail()]))
+        out.print(f"\n> {FIRST_QUESTION}", markup=False)
+        _show(brain.query(FIRST_QUESTION))
+        again = f"BRAIN_ENV={settings.environment} brain ask '{SECOND_QUESTION}'"
+        out.print(f"\nTry another, in another terminal:\n  {again}\n", markup=False)
+        _serve(brain)
+
+
+if __name__ == "__main__":
+    main()
