@@ -32,7 +32,8 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # A daemon thread: a server that loads its model for a minute delays neither the start nor the end.
-        threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True).start()
+        if own.settings.warm_up:
+            threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True).start()
         yield
 
     # The interactive documentation pages load scripts from a public server; /openapi.json remains.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import datetime
 from types import TracebackType
@@ -26,10 +26,12 @@ from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScor
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
+from brain_pipeline.index.ingest import Report, ingest
+from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.ollama import warm_up
-from brain_pipeline.records import NOT_FOUND, Answer, Kind, Source, Stats
+from brain_pipeline.records import NOT_FOUND, Answer, Kind, Mail, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -62,8 +64,8 @@ class Brain:
     ) -> None:
         self.settings = settings
         self.catalog = Catalog(settings)
-        self._embedder = embedder
-        self._llm = llm
+        self._given = embedder, llm
+        self._embedder, self._llm = self._given
         self._clock = clock or (lambda: datetime.now(settings.zone))
         self._building = threading.RLock()
         self._portal: BlockingPortal | None = None
@@ -82,6 +84,7 @@ class Brain:
         with self._building:
             self._exits.close()
             self._portal = None
+            self._embedder, self._llm = self._given
         self.catalog.close()
 
     def warm_up(self) -> None:
@@ -104,6 +107,7 @@ class Brain:
             if self._embedder is None:
                 query, document = self.prefixes
                 self._embedder = build_embedder(self.settings, query_prefix=query, document_prefix=document)
+                self._close_later(self._embedder)
             return self._embedder
 
     @property
@@ -129,7 +133,12 @@ class Brain:
         with self._building:
             if self._llm is None and self.settings.llm_provider != "excerpts":
                 self._llm = build_llm(self.settings)
+                self._close_later(self._llm)
             return self._llm
+
+    def _close_later(self, model: object) -> None:
+        if close := getattr(model, "close", None):  # those that keep connections have one
+            self._exits.callback(close)
 
     @property
     def index(self) -> VectorStoreIndex:
@@ -224,6 +233,16 @@ class Brain:
         if llm is None:
             return await excerpt(question, sources, self.embedder)
         return await ask_model(llm, question, sources, now=self._clock())
+
+    # Bringing mail in.
+
+    def ingest_mails(
+        self, mails: Iterable[tuple[str, Mail | Skip]], *, on_progress: Callable[[Report], None] = lambda _: None
+    ) -> Report:
+        """Brings in mails that were read already, each with where it stood; see ``index.ingest.ingest``."""
+        query, document = self.prefixes
+        remember = {EMBED_MODEL: self.settings.embed_model, QUERY_PREFIX: query, DOCUMENT_PREFIX: document}
+        return ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
 
     # Knowing.
 

@@ -116,6 +116,7 @@ class Settings(BaseSettings):
     allow_public_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="model hosts outside the household that are allowed all the same, separated by commas"
     )
+    warm_up: bool = Field(True, description="whether the service loads both models when it starts")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
     @field_validator("allow_public_hosts", mode="before")

@@ -57,13 +57,12 @@ class OtherPrograms:
             packed.extractall(folder, filter="data")
         expected = json.loads((folder / "expected.json").read_text())["databases"]
         vectors = json.loads((folder / "question_vectors.json").read_text())
-        vectors["warm"] = next(iter(vectors.values()))  # what a service that starts embeds to load its model
         return cls(folder, expected, KnownVectors(vectors=vectors))
 
     def settings(self, name: str, into: Path, **more: Any) -> Settings:
         """The settings of a copy of database ``name`` in ``into``."""
         shutil.copytree(self.folder / name, into / name)
-        return Settings.load(environment="embedded", chroma_db_path=into / name, **{"timezone": "UTC", **more})
+        return Settings.load(environment="embedded", chroma_db_path=into / name, **{"timezone": "UTC", "warm_up": False, **more})
 
     def questions(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.expected[name]["questions"]
