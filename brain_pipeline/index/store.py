@@ -216,7 +216,7 @@ class Store:
                     include=["metadatas", "documents", "embeddings"],
                 )
         except StoreError:
-            self._require_dimension(len(vector))
+            self.require_dimension(len(vector))
             raise
         rows = _rows(found["ids"][0], _first(found["documents"]), _first(found["metadatas"]))
         return _by_cosine(vector, rows, _first(found["embeddings"]))
@@ -236,7 +236,7 @@ class Store:
         if embeddings is None or not len(embeddings):
             return []
         if len(embeddings[0]) != len(vector):
-            self._require_dimension(len(vector))
+            self.require_dimension(len(vector))
         return _by_cosine(vector, _rows(found["ids"], found["documents"], found["metadatas"]), embeddings)
 
     def upsert(self, rows: Sequence[Row], vectors: Vectors) -> None:
@@ -261,7 +261,7 @@ class Store:
                         metadatas=[dict(row.metadata) for row in page],
                     )
         except StoreError:
-            self._require_dimension(vectors.shape[1])
+            self.require_dimension(vectors.shape[1])
             raise
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -271,7 +271,12 @@ class Store:
             with self._foreign_errors():
                 collection.delete(ids=list(ids))
 
-    def _require_dimension(self, given: int) -> None:
+    def require_dimension(self, given: int) -> None:
+        """Checks that vectors of ``given`` dimensions fit the collection; any fit while it holds none.
+
+        Raises:
+            DimensionMismatch: they don't; the message names both models.
+        """
         stored = self.dimension()
         if stored is None or stored == given:
             return

@@ -1,0 +1,163 @@
+"""The router in an application that has routes of its own, as the owner's service has."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from household import fill, settings_for
+from ollama_server import Fault
+
+from api import create_app, router
+from brain_pipeline.brain import Brain
+
+
+def host(*, with_brain: bool) -> FastAPI:
+    life: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(_):
+        life.append("started")
+        yield
+        life.append("stopped")
+
+    app = FastAPI(title="Home", lifespan=lifespan)
+    app.state.life = life
+
+    @app.get("/vision/cameras")
+    def cameras() -> list[str]:
+        return ["door", "yard"]
+
+    @app.post("/vision/frames/{camera}")
+    def frame(camera: str, size: int = 3) -> dict[str, object]:
+        return {"camera": camera, "size": size}
+
+    @app.get("/system/state")
+    async def state() -> dict[str, bool]:
+        return {"home": True}
+
+    @app.get("/event_graph/nodes")
+    def nodes(limit: int = 10) -> dict[str, int]:
+        return {"limit": limit}
+
+    @app.get("/healthz")
+    def healthz() -> str:
+        return "the host's own"
+
+    @app.get("/", include_in_schema=False)
+    def dashboard() -> str:
+        return "dashboard"
+
+    if with_brain:
+        app.include_router(router)
+    return app
+
+
+@pytest.fixture
+def brain(ollama):
+    with fill(Brain(settings_for(ollama.url))) as filled:
+        yield filled
+
+
+def test_every_route_of_the_host_stays_as_it_was(brain):
+    alone, together = host(with_brain=False), host(with_brain=True)
+    together.state.family_brain = brain
+    schema, joint = alone.openapi(), together.openapi()
+    assert {path: joint["paths"][path] for path in schema["paths"]} == schema["paths"]
+    assert set(joint["paths"]) - set(schema["paths"]) == {"/brain/query", "/brain/stats"}
+    assert schema["components"]["schemas"].items() <= joint["components"]["schemas"].items()
+    calls = [
+        ("GET", "/vision/cameras"),
+        ("POST", "/vision/frames/door?size=9"),
+        ("POST", "/vision/frames/door?size=big"),
+        ("GET", "/system/state"),
+        ("GET", "/event_graph/nodes?limit=0"),
+        ("GET", "/event_graph/nodes?limit=x"),
+        ("GET", "/healthz"),
+        ("GET", "/"),
+        ("GET", "/nowhere"),
+        ("DELETE", "/system/state"),
+    ]
+    with TestClient(alone) as before, TestClient(together) as after:
+        for method, path in calls:
+            was, now = before.request(method, path), after.request(method, path)
+            assert (now.status_code, now.content) == (was.status_code, was.content), path
+            assert now.headers == was.headers, path
+        assert after.get("/brain/stats").json()["total_documents"] == 4
+    assert together.state.life == alone.state.life == ["started", "stopped"]
+
+
+def test_the_host_s_shutdown_gives_the_database_back(brain):
+    app = host(with_brain=True)
+    app.state.family_brain = brain
+    with TestClient(app) as client:
+        client.get("/brain/stats")
+    with Brain(brain.settings) as other:
+        assert other.stats().total_documents == 4
+
+
+def test_without_a_brain_of_its_own_the_host_gets_the_environment_s(monkeypatch, tmp_path):
+    monkeypatch.setenv("CHROMA_DB_PATH", str(tmp_path / "none"))
+    with TestClient(host(with_brain=True)) as client:
+        assert client.get("/brain/stats").json()["db_path"] == str(tmp_path / "none")
+
+
+async def slow_question_and(app, then):
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        question = asyncio.create_task(client.get("/brain/query", params={"q": "What is for the zoo field trip?"}))
+        await asyncio.sleep(0.3)
+        return await then(client, question)
+
+
+def test_a_slow_model_stalls_nobody_else(brain, ollama):
+    ollama.fail(Fault.SLOW, "/api/chat")
+    ollama.delay = 0.9
+
+    async def others(client, question):
+        answered = [await client.get(path) for path in ("/healthz", "/brain/stats") for _ in range(5)]
+        assert not question.done()
+        assert all(response.status_code == 200 for response in answered)
+        return await question
+
+    assert asyncio.run(slow_question_and(create_app(brain=brain), others)).status_code == 200
+
+
+def test_a_client_that_hangs_up_cancels_the_model_s_call(brain, ollama):
+    ollama.fail(Fault.SILENT, "/api/chat")
+    app = create_app(brain=brain)
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    sent = []
+
+    async def receive():
+        if message := next(messages, None):
+            return message
+        while not ollama.calls("/api/chat"):
+            await asyncio.sleep(0.01)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    async def request():
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/brain/query",
+            "query_string": b"q=What+is+for+the+zoo+field+trip",
+            "headers": [(b"host", b"127.0.0.1")],
+            "app": app,
+        }
+        await asyncio.wait_for(app(scope, receive, send), timeout=0.9)  # well before the model's timeout
+        for _ in range(100):
+            if ollama.hang_ups:
+                return
+            await asyncio.sleep(0.01)
+
+    asyncio.run(request())
+    assert ollama.hang_ups == 1
+    assert sent[0]["status"] == 499
