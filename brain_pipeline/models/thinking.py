@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _BLOCK = re.compile(r"<think>.*?</think>\s*", re.DOTALL)
-_BEGUN_TAG = re.compile(r"</?t?h?i?n?k?$")
+_BEGUN_TAG = re.compile(r"</?t?h?i?n?k?\Z")
 
 
 def strip_thinking(text: str, *, finished: bool = True) -> str:
