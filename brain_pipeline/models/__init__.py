@@ -30,10 +30,10 @@ def default_prefixes(model_name: str) -> tuple[str, str]:
 def build_embedder(settings: Settings, *, query_prefix: str = "", document_prefix: str = "") -> BaseEmbedding:
     """The embedding model that ``settings`` name; each prefix is put before a text exactly as it is given.
 
+    An embedded model is loaded when it is first used, and what can go wrong with it goes wrong then.
+
     Raises:
         ConfigError: the server's address can't be used.
-        ModelMissing: ``embedded`` is asked for and its packages or its file are not there.
-        ModelError: the embedded model's file is not the one that was tested.
     """
     if settings.embed_provider == "embedded":
         from brain_pipeline.models.embedded import EmbeddedMiniLM  # noqa: PLC0415
@@ -64,7 +64,6 @@ def build_llm(settings: Settings) -> LLM | None:
 
     Raises:
         ConfigError: the server's address can't be used, or ``gguf`` is asked for and no file is named.
-        ModelMissing: ``gguf`` is asked for and its package or its file is not there.
     """
     if settings.llm_provider == "excerpts":
         return None

@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from brain_pipeline.errors import ModelBadResponse
 from brain_pipeline.models.endpoint import Endpoint
-from brain_pipeline.models.thinking import strip_thinking
+from brain_pipeline.models.thinking import SpokenAnswer
 
 
 class OllamaEmbedder(OllamaEmbedding):
@@ -151,20 +151,20 @@ class OllamaLLM(Ollama):
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         with self._endpoint.errors():
             response = super().chat(messages, **kwargs)
-        return _whole(response)
+        return SpokenAnswer().whole(response)
 
     @override
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         with self._endpoint.errors():
             response = await super().achat(messages, **kwargs)
-        return _whole(response)
+        return SpokenAnswer().whole(response)
 
     @override
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         responses = super().stream_chat(messages, **kwargs)
 
         def spoken() -> ChatResponseGen:
-            answer = _Answer()
+            answer = SpokenAnswer()
             with self._endpoint.errors():
                 for response in responses:
                     yield answer.so_far(response, finished=_is_last(response))
@@ -177,7 +177,7 @@ class OllamaLLM(Ollama):
         responses = await super().astream_chat(messages, **kwargs)
 
         async def spoken() -> ChatResponseAsyncGen:
-            answer = _Answer()
+            answer = SpokenAnswer()
             with self._endpoint.errors():
                 async with aclosing(responses):
                     async for response in responses:
@@ -200,38 +200,8 @@ class OllamaLLM(Ollama):
         await self._endpoint.aclose()
 
 
-class _Answer:
-    """An answer as it comes in, without the reasoning."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.finished = False
-
-    def so_far(self, response: ChatResponse, *, finished: bool) -> ChatResponse:
-        """``response`` with the text that may be shown; ``delta`` is what is new in it."""
-        text = strip_thinking(response.message.content or "", finished=finished)
-        delta, self.text, self.finished = text.removeprefix(self.text), text, finished
-        return ChatResponse(
-            message=ChatMessage(role=response.message.role, content=text), delta=delta, raw=response.raw
-        )
-
-    def check(self) -> None:
-        """Raises ModelBadResponse when the answer as it stands is none."""
-        if not self.finished:
-            raise ModelBadResponse("The model server stopped in the middle of its answer. See that server's log.")
-        if not self.text.strip():
-            raise ModelBadResponse("The model gave an empty answer. Try again, or use another model.")
-
-
 def _is_last(response: ChatResponse) -> bool:
     return bool(response.raw and response.raw.get("done"))
-
-
-def _whole(response: ChatResponse) -> ChatResponse:
-    answer = _Answer()
-    spoken = answer.so_far(response, finished=True)
-    answer.check()
-    return spoken
 
 
 def check_server(url: str, model: str, connect_timeout: float, read_timeout: float) -> None:
@@ -257,5 +227,5 @@ def warm_up(model: BaseEmbedding | LLM) -> None:
     """
     if isinstance(model, BaseEmbedding):
         model.get_query_embedding("warm")
-    elif isinstance(model, OllamaLLM):
-        model.load()
+    elif load := getattr(model, "load", None):
+        load()
