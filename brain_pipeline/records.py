@@ -29,7 +29,8 @@ class Mail:
     Strings are decoded text without lone surrogates, NULs or invisible characters; ``subject`` is one line. ``date`` is
     the sender's own clock: aware when the message names a zone, naive when it does not, None when it has no usable
     date. ``text`` is what the sender wrote this time, ``quoted`` the history below it. ``message_id`` keeps its angle
-    brackets and is empty when the message has none. ``calendars`` holds iCalendar text.
+    brackets and is empty when the message has none. ``calendars`` holds iCalendar text. ``notes`` says what of the message
+    could not be read, and why.
     """
 
     message_id: str
@@ -46,6 +47,7 @@ class Mail:
     list_id: str = ""
     attachments: tuple[Attachment, ...] = ()
     calendars: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def sender(self) -> str:
@@ -57,9 +59,10 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A message that could not be read as mail, and why; counted, never silently dropped."""
+    """A message or file that could not be read as mail, why, and where it stood; counted, never silently dropped."""
 
     reason: str
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
