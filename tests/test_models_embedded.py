@@ -144,6 +144,23 @@ def test_a_file_that_is_no_model(tmp_path, content):
         EmbeddedMiniLM(path).get_query_embedding("a question")
 
 
+def field(number: int, content: bytes | int) -> bytes:
+    """One field of a protobuf message, of at most 127 bytes."""
+    return (
+        bytes([number << 3, content]) if isinstance(content, int) else bytes([number << 3 | 2, len(content)]) + content
+    )
+
+
+def test_a_file_of_another_model(tmp_path):
+    shape = field(2, field(1, field(1, 1) + field(2, field(1, b"\x08\x80\x03"))))
+    node = field(1, b"x") + field(2, b"y") + field(4, b"Identity")
+    graph = field(1, node) + field(2, b"g") + field(11, field(1, b"x") + shape) + field(12, field(1, b"y") + shape)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
+    with pytest.raises(ModelError, match="not all-MiniLM-L6-v2"):
+        EmbeddedMiniLM(path).get_query_embedding("a question")
+
+
 def test_telemetry_is_off_before_the_runtime_is_imported():
     program = (
         "import sys, os\n"

@@ -26,6 +26,7 @@ from brain_pipeline.errors import (
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.ollama import OllamaEmbedder, OllamaLLM, check_server, warm_up
 from brain_pipeline.settings import Settings
+from brain_pipeline.testing import ScriptedLLM
 
 QUESTION = [ChatMessage(role="system", content="Be brief."), ChatMessage(role="user", content="What do they need?")]
 
@@ -427,6 +428,7 @@ def test_aclose_within_a_loop_may_be_followed_by_more_calls(ollama, embedder):
 
     asyncio.run(close_between())
     assert ollama.connections == 2
+    asyncio.run(embedder.aclose())  # nothing is open
 
 
 @pytest.mark.parametrize("name", ["nomic-embed-text", "nomic-embed-text:latest", "qwen2.5-coder:7b"])
@@ -461,6 +463,12 @@ def test_warming_up_loads_without_generating(ollama, embedder, llm):
     assert embed.path == "/api/embed"
     assert chat.body["messages"] == []
     assert chat.body["options"]["num_ctx"] == 8192
+
+
+def test_a_model_that_needs_no_warming():
+    llm = ScriptedLLM()
+    warm_up(llm)
+    assert llm.calls == 0
 
 
 def test_warming_up_raises(ollama, embedder, llm):
