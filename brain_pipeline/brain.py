@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from llama_index.core import VectorStoreIndex
@@ -26,12 +27,13 @@ from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScor
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
-from brain_pipeline.index.ingest import Report, ingest
+from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
+from brain_pipeline.mail.message import read_message
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.ollama import warm_up
-from brain_pipeline.records import NOT_FOUND, Answer, Kind, Mail, Skip, Source, Stats
+from brain_pipeline.records import NOT_FOUND, Answer, Kind, Mail, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ class Brain:
         self._embedder, self._llm = self._given
         self._clock = clock or (lambda: datetime.now(settings.zone))
         self._building = threading.RLock()
+        self._ingesting = threading.Lock()
         self._portal: BlockingPortal | None = None
         self._exits = ExitStack()
 
@@ -236,13 +239,56 @@ class Brain:
 
     # Bringing mail in.
 
+    def ingest(
+        self, messages: Iterable[RawMessage | Skip], *, on_progress: Callable[[Report], None] = lambda _: None
+    ) -> Report:
+        """Reads messages and brings them in; one message never stops the others.
+
+        Args:
+            messages: as ``mail.mailboxes.iter_messages`` gives them.
+            on_progress: called with the report so far.
+
+        Raises:
+            BrainUnavailable: the embedding model or the database failed; what was finished before is kept.
+        """
+        return self.ingest_mails(((each.origin, self._read(each)) for each in messages), on_progress=on_progress)
+
+    def ingest_email(self, message: bytes | str, **fields: Any) -> Report:
+        """Brings in one email that a caller has in hand; see ``ingest_newsletter``."""
+        return self._ingest_as("email", message, fields)
+
+    def ingest_newsletter(self, message: bytes | str, **fields: Any) -> Report:
+        """Brings in one newsletter that a caller has in hand.
+
+        Args:
+            message: the whole message as it was sent, or, when ``fields`` are given, only its text or HTML.
+            fields: of ``records.Mail``, as ``subject``, ``date``, ``sender_name``, ``sender_address``, ``message_id``.
+        """
+        return self._ingest_as("newsletter", message, fields)
+
+    def _ingest_as(self, kind: Kind, message: bytes | str, fields: dict[str, Any]) -> Report:
+        content = message.encode(errors="replace") if isinstance(message, str) else message
+        # An empty header block keeps a text that begins like a header ("Note: ...") from being read as one.
+        read = self._read(RawMessage("in hand", b"\n" + content if fields else content))
+        mail = read if isinstance(read, Skip) else replace(read, kind=kind, **fields)
+        return self.ingest_mails([("in hand", mail)])
+
     def ingest_mails(
         self, mails: Iterable[tuple[str, Mail | Skip]], *, on_progress: Callable[[Report], None] = lambda _: None
     ) -> Report:
         """Brings in mails that were read already, each with where it stood; see ``index.ingest.ingest``."""
         query, document = self.prefixes
         remember = {EMBED_MODEL: self.settings.embed_model, QUERY_PREFIX: query, DOCUMENT_PREFIX: document}
-        return ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
+        with self._ingesting:
+            return ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
+
+    def _read(self, message: RawMessage | Skip) -> Mail | Skip:
+        if isinstance(message, Skip):
+            return message
+        ours = self.settings
+        return read_message(
+            message.content, newsletter_senders=ours.newsletter_senders, email_senders=ours.email_senders
+        )
 
     # Knowing.
 

@@ -62,6 +62,12 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="more names of metadata keys in collections that others wrote, as `{subject = ['betreff']}`",
     )
+    newsletter_senders: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses and domains whose mail is a newsletter, separated by commas"
+    )
+    email_senders: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses and domains whose mail is never a newsletter, separated by commas"
+    )
     timezone: str | None = Field(
         None, description="the household's zone, as `Europe/Berlin`, for dates without one; default the machine's"
     )
@@ -119,7 +125,7 @@ class Settings(BaseSettings):
     warm_up: bool = Field(True, description="whether the service loads both models when it starts")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
-    @field_validator("allow_public_hosts", mode="before")
+    @field_validator("allow_public_hosts", "newsletter_senders", "email_senders", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

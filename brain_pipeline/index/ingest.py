@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -16,25 +16,10 @@ from brain_pipeline.index.chunk import Chunk, chunk_id, chunk_mail
 from brain_pipeline.index.metadata import CHUNK_COUNT, CONTENT_HASH, DOCUMENT_ID, FINGERPRINT
 from brain_pipeline.index.store import Metadata
 from brain_pipeline.models.tokens import token_counter
-from brain_pipeline.records import Mail, Skip
+from brain_pipeline.records import Mail, Report, Skip
 
 MAILS_AT_ONCE = 64  # looked up in the collection together
 REQUESTS_AT_ONCE = 4  # batches embedded and written together
-
-
-@dataclass
-class Report:
-    """What an ingestion did, message by message; ``skipped`` holds where a message stood and why it was left out."""
-
-    new: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        """How many messages were seen."""
-        return self.new + self.updated + self.unchanged + len(self.skipped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,19 @@ class Ownership:
         if self._lock.is_locked:
             self._write()
 
+    def elsewhere(self) -> Owner | None:
+        """The other process that holds the database now and serves it over HTTP; None when there is none."""
+        if not self._owner_file.exists():
+            return None
+        try:
+            self.take()
+        except StoreLocked as error:
+            return error.owner if isinstance(error.owner, Owner) and error.owner.url else None
+        except OSError:
+            return None  # a directory that can't be written has no owner; opening the database will say so
+        self.give_up()
+        return None
+
     def holder(self) -> Owner | None:
         """Who holds the database, or held it last; None when nobody said."""
         try:

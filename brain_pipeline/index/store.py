@@ -183,13 +183,14 @@ class Store:
             return set(collection.get(include=[])["ids"])
 
     def get(self, ids: Sequence[str]) -> Iterator[Row]:
-        """The rows of those ids that exist, read in pages."""
+        """The rows of those ids that exist, read in pages; an id that is named twice is read once."""
         collection = self.collection()
         if collection is None:
             return
-        for start in range(0, len(ids), PAGE):
+        wanted = list(dict.fromkeys(ids))  # Chroma refuses duplicates
+        for start in range(0, len(wanted), PAGE):
             with self._foreign_errors():
-                page = collection.get(ids=list(ids[start : start + PAGE]), include=["metadatas", "documents"])
+                page = collection.get(ids=wanted[start : start + PAGE], include=["metadatas", "documents"])
             yield from _rows(page["ids"], page["documents"], page["metadatas"])
 
     def nearest(self, vector: Vectors, limit: int) -> list[Candidate]:

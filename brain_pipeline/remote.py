@@ -1,0 +1,104 @@
+"""A brain that another process on this machine serves: what the command line uses while the database is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from brain_pipeline.errors import BrainError, BrainUnavailable, InvalidRequest
+from brain_pipeline.records import Answer, RawMessage, Report, Skip, Source, Stats
+from brain_pipeline.settings import Settings
+
+MESSAGES_AT_ONCE = 50
+BYTES_AT_ONCE = 8_000_000
+
+
+class RemoteBrain:
+    """Asks the service at ``url``, with the same methods as ``Brain`` where the command line needs them.
+
+    Every method raises ``BrainUnavailable`` when the service can't answer now, and ``InvalidRequest`` when it refuses.
+    """
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self.settings = settings
+        self._client = httpx.Client(base_url=url, timeout=settings.request_timeout + 5, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
+        """Asks a question; see ``Brain.aquery``. Its sources carry what the HTTP contract tells of them."""
+        wanted = {"top_k": top_k} if top_k is not None else {}
+        body = self._send("GET", "/brain/query", params={"q": question, "source": source, **wanted})
+        return Answer(body["answer"], tuple(map(_source, body["sources"])), body["confidence"], body["query_time_ms"])
+
+    def stats(self) -> Stats:
+        """What the brain holds."""
+        body = self._send("GET", "/brain/stats")
+        last = body["last_ingest"] and datetime.fromisoformat(body["last_ingest"])
+        return Stats(body["total_documents"], body["total_chunks"], body["collection"], body["db_path"], last)
+
+    def ingest(self, messages: Iterable[RawMessage | Skip], *, on_progress: Callable[[Report], None]) -> Report:
+        """Hands messages over in batches; the service sees them, and answers from them, batch by batch."""
+        report = Report()
+        for batch in _batches(messages, report):
+            files = [("files", (f"{raw.origin}.eml", raw.content, "message/rfc822")) for raw in batch]
+            done = self._send("POST", "/brain/ingest", files=files)
+            report.new += done["new"]
+            report.updated += done["updated"]
+            report.unchanged += done["unchanged"]
+            report.skipped += [(one["origin"].removesuffix(".eml"), one["reason"]) for one in done["skipped"]]
+            on_progress(report)
+        return report
+
+    def _send(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            response = self._client.request(method, path, **request)
+            body = response.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise BrainUnavailable(
+                f"The brain at {self._client.base_url} holds the database and does not answer. Stop that process, or "
+                "try again."
+            ) from error
+        if response.is_success:
+            return body
+        kind: type[BrainError] = BrainUnavailable if response.is_server_error else InvalidRequest
+        raise kind(f"The brain at {self._client.base_url} says: {body.get('detail', response.status_code)}")
+
+
+def _source(body: dict[str, Any]) -> Source:
+    return Source(
+        id="",
+        email="",
+        subject=body["subject"],
+        day=body["date"] and date.fromisoformat(body["date"]),
+        sender="",
+        source_type=body["source_type"],
+        score=body["score"],
+        passage="",
+    )
+
+
+def _batches(messages: Iterable[RawMessage | Skip], report: Report) -> Iterator[list[RawMessage]]:
+    batch: list[RawMessage] = []
+    size = 0
+    for message in messages:
+        if isinstance(message, Skip):
+            report.skipped.append((message.origin, message.reason))
+            continue
+        if batch and (len(batch) == MESSAGES_AT_ONCE or size + len(message.content) > BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += len(message.content)
+    if batch:
+        yield batch
