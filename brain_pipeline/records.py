@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal
 
@@ -71,6 +71,24 @@ class RawMessage:
 
     origin: str
     content: bytes
+
+
+@dataclass
+class Report:
+    """What an ingestion did so far, message by message; ``skipped`` holds where a message stood and why it is left out.
+
+    The one record that grows: progress is shown from it while the ingestion goes on.
+    """
+
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """How many messages were seen."""
+        return self.new + self.updated + self.unchanged + len(self.skipped)
 
 
 def attribution(subject: str, day: date | None) -> str:

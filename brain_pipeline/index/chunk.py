@@ -34,7 +34,7 @@ HEADING_CHARACTERS = 160  # of the subject that is embedded with every chunk
 Part = Literal["text", "attachment", "quoted"]
 
 _ABBREVIATIONS = r"(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\b[A-Z]\.)"
-_SENTENCE_END = re.compile(rf"(?<=[.!?…])[\"'”’)\]]*{_ABBREVIATIONS}\s+(?=[\w\"'“‘(¡¿$€£])|(?<=[。！？])|\n+")
+_SENTENCE_END = re.compile(rf"(?<=[.!?…])[\"'”’)\]]*{_ABBREVIATIONS}\s+(?![a-z])(?=[\w\"'“‘(¡¿$€£])|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, slots=True)

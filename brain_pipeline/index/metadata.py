@@ -16,6 +16,8 @@ from typing import Literal
 
 from dateutil import parser as dateparser
 
+from brain_pipeline.mail.headers import decode_words
+from brain_pipeline.mail.text.cleaning import one_line
 from brain_pipeline.records import Kind
 
 SUBJECT, DATE, SENDER, SOURCE_TYPE, MESSAGE_ID = "subject", "date", "sender", "source_type", "message_id"
@@ -98,7 +100,7 @@ class MetadataReader:
             return [values[alias] for alias in self._names[name] if alias in values]
 
         def text_of(name: str) -> str:
-            return " ".join(str(next(iter(all_of(name)), "")).split())
+            return one_line(decode_words(str(next(iter(all_of(name)), ""))))
 
         subject, sender, sent = text_of(SUBJECT), text_of(SENDER), text_of(DATE)
         day = next((found for value in all_of(DATE) if (found := parse_day(value, self.zone, self.order))), None)
