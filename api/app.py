@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator
@@ -12,9 +13,12 @@ from fastapi import FastAPI
 from api.routes import router
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
+from brain_pipeline.models.guard import require_household
 from brain_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
+
+LONGEST_FAREWELL = 5.0  # seconds
 
 
 def create_app(settings: Settings | None = None, brain: Brain | None = None) -> FastAPI:
@@ -25,16 +29,20 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
         brain: used instead of one made from ``settings``.
 
     Raises:
-        ConfigError: the environment's settings can't be used.
+        ConfigError: the settings can't be used, or name a server outside the household.
     """
     own = brain or Brain(settings or Settings.load())
+    require_household(own.settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # A daemon thread: a server that loads its model for a minute delays neither the start nor the end.
+        warming = threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True)
         if own.settings.warm_up:
-            threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True).start()
+            warming.start()
         yield
+        if warming.is_alive():
+            # A model that loads in this process must not be torn away; a server that loads its own may be left waiting.
+            await asyncio.to_thread(warming.join, LONGEST_FAREWELL)
 
     # The interactive documentation pages load scripts from a public server; /openapi.json remains.
     app = FastAPI(title="Family Brain", version="0.1.0", lifespan=lifespan, docs_url=None, redoc_url=None)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from api.schemas import AnswerBody, DetailBody, SourceBody, StatsBody, UnavailableBody
+from api.schemas import AnswerBody, DetailBody, IngestBody, SourceBody, StatsBody, UnavailableBody
 from brain_pipeline.ask.answer import confidence_of
 from brain_pipeline.brain import Brain, open_brain
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
+from brain_pipeline.mail.mailboxes import iter_messages
 from brain_pipeline.records import UNAVAILABLE
 
 log = logging.getLogger(__name__)
@@ -124,6 +129,34 @@ async def query(
 def stats(brain: TheBrain) -> StatsBody:
     """Counts emails and chunks; needs no model server."""
     return StatsBody.of(brain.stats())
+
+
+@router.post(
+    "/brain/ingest",
+    response_model=IngestBody,
+    summary="Bring mail in",
+    responses={422: {"model": DetailBody}, 503: {"model": UnavailableBody}},
+)
+def ingest(brain: TheBrain, files: Annotated[list[UploadFile], File(description=".eml, .mbox or .zip")]) -> IngestBody:
+    """Reads uploaded mail; what the brain holds already is left alone, and questions see the rest at once."""
+    with TemporaryDirectory(prefix="family-brain-") as folder:
+        for number, file in enumerate(files):
+            _save(file, Path(folder) / f"{number:06}")
+        report = brain.ingest(iter_messages([Path(folder)]))
+        report.skipped = [(_uploaded_name(origin, folder), reason) for origin, reason in report.skipped]
+    return IngestBody.of(report)
+
+
+def _save(file: UploadFile, folder: Path) -> None:
+    """A copy on disk, where mailboxes of any size can be read; the name is kept only as a label and for its suffix."""
+    folder.mkdir()
+    name = re.sub(r"[^\w.@ +-]", "_", file.filename or "")[-120:].strip(". ")
+    with (folder / (name or "upload.eml")).open("wb") as copy:
+        shutil.copyfileobj(file.file, copy)
+
+
+def _uploaded_name(origin: str, folder: str) -> str:
+    return re.sub(rf"^{re.escape(folder)}/\d+/", "", origin)
 
 
 async def unless_hung_up(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from brain_pipeline.records import UNAVAILABLE, Answer, Source, Stats
+from brain_pipeline.records import UNAVAILABLE, Answer, Report, Source, Stats
 
 _SOURCE: JsonDict = {
     "attribution": "Found in: Field Trip Permission Slip, 2025-09-15",
@@ -137,3 +137,38 @@ class StatsBody(BaseModel):
             db_path=stats.db_path,
             last_ingest=stats.last_ingest,
         )
+
+
+class SkippedBody(BaseModel):
+    """A message that could not be read."""
+
+    origin: str = Field(description="the file it stood in, and its place there")
+    reason: str
+
+
+class IngestBody(BaseModel):
+    """What became of uploaded mail, message by message."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "new": 2,
+                    "updated": 0,
+                    "unchanged": 1,
+                    "skipped": [{"origin": "note.eml", "reason": "the message is empty"}],
+                }
+            ]
+        }
+    )
+
+    new: int
+    updated: int
+    unchanged: int = Field(description="known already, or a copy of a known one")
+    skipped: list[SkippedBody]
+
+    @classmethod
+    def of(cls, report: Report) -> Self:
+        """The body of a report."""
+        skipped = [SkippedBody(origin=origin, reason=reason) for origin, reason in report.skipped]
+        return cls(new=report.new, updated=report.updated, unchanged=report.unchanged, skipped=skipped)

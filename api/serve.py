@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import uvicorn
 
@@ -28,17 +29,24 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         brain.catalog.store.ownership.announce(url)
         announce(url)
-        config = uvicorn.Config(create_app(settings, brain), log_level=settings.log_level, server_header=False)
+        config = uvicorn.Config(
+            create_app(settings, brain),
+            log_level=settings.log_level,
+            access_log=False,  # it would write down every question
+            server_header=False,
+        )
         uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
+        with ExitStack() as undo:
+            listening = undo.enter_context(socket.socket(family, kind, protocol))
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(128)
+            undo.pop_all()
     except OSError as error:
         raise ConfigError(
             f"Can't listen on {host} port {port}: {error.strerror}. Choose another with BRAIN_HOST and BRAIN_PORT, or "

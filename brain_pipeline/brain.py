@@ -6,12 +6,12 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from llama_index.core import VectorStoreIndex
@@ -32,13 +32,30 @@ from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.mail.message import read_message
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
+from brain_pipeline.models.gate import Gate
+from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
-from brain_pipeline.records import NOT_FOUND, Answer, Kind, Mail, RawMessage, Report, Skip, Source, Stats
+from brain_pipeline.records import (
+    NOT_FOUND,
+    Answer,
+    Found,
+    Kind,
+    Mail,
+    Passage,
+    Piece,
+    RawMessage,
+    Report,
+    Skip,
+    Source,
+    Stats,
+)
 from brain_pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
 
 LONGEST_QUESTION = 2_000  # characters
+
+Item = TypeVar("Item")
 
 _KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
 
@@ -70,6 +87,7 @@ class Brain:
         self._embedder, self._llm = self._given
         self._clock = clock or (lambda: datetime.now(settings.zone))
         self._building = threading.RLock()
+        self._gate = Gate(settings.llm_concurrency, settings.llm_queue)
         self._ingesting = threading.Lock()
         self._portal: BlockingPortal | None = None
         self._exits = ExitStack()
@@ -186,13 +204,35 @@ class Brain:
             InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
             BrainUnavailable: a model or the database can't be used now; ``sources`` holds what had been found.
         """
+        events = self.astream(question, top_k=top_k, source=source)
+        [answer] = [event async for event in events if isinstance(event, Answer)]
+        return answer
+
+    async def astream(
+        self, question: str, *, top_k: int | None = None, source: str = "all"
+    ) -> AsyncGenerator[Found | Piece | Answer, None]:
+        """``aquery`` as it goes: what was found, then the answer's words, at last the answer itself.
+
+        The last is what counts: it differs from the pieces when the model takes back what it began to say. Closing the
+        generator ends the model's work. Arguments and errors are those of ``aquery``.
+        """
         started = time.perf_counter()
         question, limit = _checked(question, top_k, self.settings.context_chunks)
+        deadline = asyncio.get_running_loop().time() + self.settings.request_timeout
         sources: tuple[Source, ...] = ()
+        text: str | None = None
+        shown = ""
         try:
-            async with asyncio.timeout(self.settings.request_timeout):
+            async with asyncio.timeout_at(deadline):
                 sources = await self._find(question, limit, _KINDS.get(source.strip().casefold()))
-                text = await self._answer(question, sources) if sources else None
+            confidence = confidence_of(sources[0].score) if sources else "low"
+            yield Found(sources, confidence)
+            if sources:
+                async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
+                    async for text in versions:
+                        if text and text.startswith(shown) and text != shown:
+                            yield Piece(text[len(shown) :])
+                            shown = text
         except TimeoutError as error:
             late = ModelTimeout(
                 f"No answer within {self.settings.request_timeout:g} seconds. The models may be loading; try again, or "
@@ -204,9 +244,7 @@ class Brain:
             error.sources = sources
             raise
         took = round((time.perf_counter() - started) * 1000)
-        if text is None:
-            return Answer(NOT_FOUND, (), "low", took)
-        return Answer(text, sources, confidence_of(sources[0].score), took)
+        yield Answer(NOT_FOUND, (), "low", took) if text is None else Answer(text, sources, confidence, took)
 
     async def _find(self, question: str, limit: int, kind: Kind | None) -> tuple[Source, ...]:
         if await asyncio.to_thread(self.catalog.store.count) == 0:
@@ -231,11 +269,15 @@ class Brain:
             passage=node.text,
         )
 
-    async def _answer(self, question: str, sources: tuple[Source, ...]) -> str | None:
+    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[str | None, None]:
+        """The answer so far, again and again; None at the end when the sources do not hold one."""
         llm = self.llm
         if llm is None:
-            return await excerpt(question, sources, self.embedder)
-        return await ask_model(llm, question, sources, now=self._clock())
+            yield await excerpt(question, sources, self.embedder)
+            return
+        async with aclosing(ask_model(llm, question, sources, now=self._clock())) as versions:
+            async for text in versions:
+                yield text
 
     # Bringing mail in.
 
@@ -282,6 +324,18 @@ class Brain:
         with self._ingesting:
             return ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
 
+    def forget(self, email: str) -> int:
+        """Deletes an email, by its Message-ID or by the ``email`` of one of its sources.
+
+        Returns:
+            How many chunks were deleted, 0 when there is no such email.
+        """
+        keywords = self.catalog.keywords()
+        ids = keywords.ids(email=email) if keywords else set()
+        with self._ingesting:
+            self.catalog.delete(ids)
+        return len(ids)
+
     def _read(self, message: RawMessage | Skip) -> Mail | Skip:
         if isinstance(message, Skip):
             return message
@@ -291,6 +345,14 @@ class Brain:
         )
 
     # Knowing.
+
+    def passage(self, id: str) -> Passage | None:  # noqa: A002  (the record's own name for it)
+        """The stored row with that id, None when there is none or it can't be attributed to an email."""
+        for row in self.catalog.store.get([id]):
+            fields = self.catalog.reader.read(row.metadata, row.text, row.id)
+            if fields.key:
+                return Passage(row.id, fields.subject, fields.day, fields.sender, fields.kind, row.text)
+        return None
 
     def stats(self) -> Stats:
         """What the brain holds; zeros when there is nothing."""
@@ -308,9 +370,11 @@ def open_brain(settings: Settings | None = None) -> Brain:
     """A brain over the collection that ``settings`` name, or the environment when they are not given.
 
     Raises:
-        ConfigError: the environment's settings can't be used.
+        ConfigError: the environment's settings can't be used, or name a server outside the household.
     """
-    return Brain(settings or Settings.load())
+    settings = settings or Settings.load()
+    require_household(settings)
+    return Brain(settings)
 
 
 def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
@@ -322,3 +386,18 @@ def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
     if top_k is not None and top_k < 1:
         raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
     return question, most if top_k is None else min(top_k, most)
+
+
+async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
+    """The items, as long as none is late by the event loop's clock; ``TimeoutError`` then.
+
+    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789).
+    """
+    async with aclosing(items):
+        while True:
+            async with asyncio.timeout_at(deadline):
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    return
+            yield item

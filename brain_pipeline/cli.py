@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +15,9 @@ from rich.console import Console
 from brain_pipeline.errors import BrainError
 
 if TYPE_CHECKING:
-    from brain_pipeline.index.ingest import Report
-    from brain_pipeline.records import Answer
+    from brain_pipeline.brain import Brain
+    from brain_pipeline.records import Answer, Report
+    from brain_pipeline.remote import RemoteBrain
     from brain_pipeline.settings import Settings
 
 FIRST_QUESTION = "What do the kids need for the field trip?"
@@ -55,6 +57,20 @@ def _settings(environment: str | None, **overrides: Any) -> Settings:
     return Settings.load(**given, **({"environment": environment} if environment else {}))
 
 
+def _open(settings: Settings) -> Brain | RemoteBrain:
+    """The brain itself, or, while another process serves it, that process."""
+    from brain_pipeline.index.ownership import Ownership
+
+    owner = Ownership(settings.db_path).elsewhere() if settings.chroma_url is None else None
+    if owner is not None:
+        from brain_pipeline.remote import RemoteBrain
+
+        return RemoteBrain(settings, owner.url)
+    from brain_pipeline.brain import open_brain
+
+    return open_brain(settings)
+
+
 @app.command()
 def ask(
     question: Annotated[str, typer.Argument(help="In plain words, in quotes.")],
@@ -63,9 +79,7 @@ def ask(
     environment: Environment = None,
 ) -> None:
     """Ask a question."""
-    from brain_pipeline.brain import open_brain
-
-    with open_brain(_settings(environment)) as brain:
+    with _open(_settings(environment)) as brain:
         _show(brain.query(question, top_k=top_k, source=source))
 
 
@@ -79,23 +93,25 @@ def _show(answer: Answer) -> None:
 
 @app.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files, mailboxes or folders of mail.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Mail: .eml, .mbox, Maildir, .zip, folders of them; - reads stdin.")
+    ],
     environment: Environment = None,
 ) -> None:
     """Bring mail into the brain; what it holds already is left alone."""
-    from brain_pipeline.brain import open_brain
+    from brain_pipeline.mail.mailboxes import iter_messages
+    from brain_pipeline.progress import Watch
 
-    with open_brain(_settings(environment)) as brain:
-        report = brain.ingest(paths)
+    with _open(_settings(environment)) as brain, Watch(err, iter_messages(paths), paths) as watch:
+        report = brain.ingest(watch, on_progress=watch.show)
     _show_report(report)
     if report.total == len(report.skipped):
         raise typer.Exit(1)
 
 
 def _show_report(report: Report) -> None:
-    out.print(
-        f"{report.new} new, {report.updated} updated, {report.unchanged} unchanged, {len(report.skipped)} skipped"
-    )
+    counts = f"{report.new} new, {report.updated} updated, {report.unchanged} unchanged, {len(report.skipped)} skipped"
+    out.print(counts, markup=False)
     for origin, reason in report.skipped:
         out.print(f"  skipped {origin}: {reason}", style="yellow", markup=False)
 
@@ -103,9 +119,7 @@ def _show_report(report: Report) -> None:
 @app.command()
 def stats(environment: Environment = None) -> None:
     """What the brain holds."""
-    from brain_pipeline.brain import open_brain
-
-    with open_brain(_settings(environment)) as brain:
+    with _open(_settings(environment)) as brain:
         held = brain.stats()
     out.print(f"{held.total_documents} emails in {held.total_chunks} chunks", markup=False)
     out.print(f"collection {held.collection} in {held.db_path}", markup=False)
@@ -126,9 +140,10 @@ def serve(
         _serve(brain)
 
 
-def _serve(brain: Any) -> None:
+def _serve(brain: Brain) -> None:
     # The HTTP side stands above the pipeline; only this command, which starts it, knows it by name.
-    import_module("api.serve").run(brain, announce=lambda url: out.print(f"Serving {url} (Ctrl-C stops it)"))
+    with suppress(KeyboardInterrupt):  # how a person stops it
+        import_module("api.serve").run(brain, announce=lambda url: out.print(f"Serving {url} (Ctrl-C stops it)"))
 
 
 @app.command()
@@ -153,14 +168,15 @@ def demo(
 ) -> None:
     """Ingest the sample mailbox, ask it a question, and serve it."""
     from brain_pipeline.brain import open_brain
+    from brain_pipeline.mail.mailboxes import iter_messages
     from brain_pipeline.sample import sample_mail
 
     settings = _settings(os.environ.get("BRAIN_ENV") or "embedded", host=host, port=port)
     with open_brain(settings) as brain:
-        _show_report(brain.ingest([sample_mail()]))
+        _show_report(brain.ingest(iter_messages([sample_mail()])))
         out.print(f"\n> {FIRST_QUESTION}", markup=False)
         _show(brain.query(FIRST_QUESTION))
-        again = f"BRAIN_ENV={settings.environment} brain ask '{SECOND_QUESTION}'"
+        again = f"BRAIN_ENV={settings.environment} {sys.argv[0]} ask '{SECOND_QUESTION}'"
         out.print(f"\nTry another, in another terminal:\n  {again}\n", markup=False)
         _serve(brain)
 

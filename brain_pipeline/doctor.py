@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
+from brain_pipeline.index.ownership import Owner
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.models.ollama import check_server
 from brain_pipeline.settings import Settings
@@ -31,7 +32,8 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
     )
     with Brain(settings) as brain:
         yield _tried("database", lambda: _database(brain))
-        yield _tried("embedding model", lambda: _embedder(brain))
+        yield _tried("embedding model", lambda: _embedder(settings))
+        yield _tried("collection's vectors", lambda: _vectors(brain))
         yield _tried("language model", lambda: _llm(settings))
 
 
@@ -49,8 +51,10 @@ def _versions() -> str:
 
 def _database(brain: Brain) -> Finding:
     store = brain.catalog.store
-    keywords = brain.catalog.keywords()
     where = f"database {store.location}"
+    if served := _served(brain):
+        return Finding(ok=True, what=f"{where} is held by process {served.pid}, which serves it at {served.url}")
+    keywords = brain.catalog.keywords()
     if keywords is None:
         return Finding(
             ok=False,
@@ -65,8 +69,11 @@ def _database(brain: Brain) -> Finding:
     return Finding(ok=True, what=what)
 
 
-def _embedder(brain: Brain) -> Finding:
-    settings = brain.settings
+def _served(brain: Brain) -> Owner | None:
+    return brain.catalog.store.ownership.elsewhere() if brain.settings.chroma_url is None else None
+
+
+def _embedder(settings: Settings) -> Finding:
     where = "in this process"
     if settings.embed_provider == "ollama":
         where = f"at {settings.ollama_base_url}"
@@ -75,18 +82,24 @@ def _embedder(brain: Brain) -> Finding:
             settings.embed_model,
             settings.embed_connect_timeout,
             settings.embed_read_timeout,
+            settings.allow_public_hosts,
         )
+    return Finding(ok=True, what=f"embedding model {settings.embed_model} {where}")
+
+
+def _vectors(brain: Brain) -> Finding:
+    if _served(brain):
+        return Finding(ok=True, what="the collection's vectors are that process's to check")
     given = len(brain.embedder.get_query_embedding("warm"))
     brain.catalog.store.require_dimension(given)
-    what = f"embedding model {settings.embed_model} {where}: {given} dimensions"
     written_by = brain.catalog.store.metadata.get(EMBED_MODEL)
-    if written_by and written_by != settings.embed_model:
+    if written_by and written_by != brain.settings.embed_model:
         return Finding(
             ok=False,
-            what=f"{what}; the collection was written by {written_by}.",
+            what=f"the collection's vectors were written by {written_by}.",
             remedy="Scores mean nothing across models: set OLLAMA_EMBED_MODEL to that one.",
         )
-    return Finding(ok=True, what=what)
+    return Finding(ok=True, what=f"vectors of {given} dimensions, as the collection's")
 
 
 def _llm(settings: Settings) -> Finding:
@@ -94,5 +107,14 @@ def _llm(settings: Settings) -> Finding:
         return Finding(ok=True, what="no language model: answers quote the mail")
     if settings.llm_provider == "gguf":
         return Finding(ok=True, what=f"language model {settings.llm_model_path} in this process")
-    check_server(settings.llm_url, settings.llm_model, settings.llm_connect_timeout, settings.llm_read_timeout)
-    return Finding(ok=True, what=f"language model {settings.llm_model} at {settings.llm_url}")
+    _check_llm(settings, settings.llm_url, settings.llm_model)
+    what = f"language model {settings.llm_model} at {settings.llm_url}"
+    if settings.llm_fallback_url is not None:
+        model = settings.llm_fallback_model or settings.llm_model
+        _check_llm(settings, settings.llm_fallback_url, model)
+        what += f", else {model} at {settings.llm_fallback_url}"
+    return Finding(ok=True, what=what)
+
+
+def _check_llm(settings: Settings, url: str, model: str) -> None:
+    check_server(url, model, settings.llm_connect_timeout, settings.llm_read_timeout, settings.allow_public_hosts)

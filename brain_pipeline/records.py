@@ -132,6 +132,38 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What an answer is going to be made from, known before its first word."""
+
+    sources: tuple[Source, ...]
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next words of an answer that is being written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One stored row as a person reads it: its text and what is known of its email. ``id`` is the row's."""
+
+    id: str
+    subject: str
+    day: date | None
+    sender: str
+    source_type: str
+    text: str
+
+    @property
+    def attribution(self) -> str:
+        """The ``Found in:`` line."""
+        return attribution(self.subject, self.day)
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """What the brain holds. ``total_documents`` counts emails, ``total_chunks`` stored rows."""
 

@@ -51,12 +51,13 @@ class RemoteBrain:
         """Hands messages over in batches; the service sees them, and answers from them, batch by batch."""
         report = Report()
         for batch in _batches(messages, report):
-            files = [("files", (f"{raw.origin}.eml", raw.content, "message/rfc822")) for raw in batch]
+            files = [("files", (f"{n}.eml", raw.content, "message/rfc822")) for n, raw in enumerate(batch)]
             done = self._send("POST", "/brain/ingest", files=files)
             report.new += done["new"]
             report.updated += done["updated"]
             report.unchanged += done["unchanged"]
-            report.skipped += [(one["origin"].removesuffix(".eml"), one["reason"]) for one in done["skipped"]]
+            names = {f"{n}.eml": raw.origin for n, raw in enumerate(batch)}
+            report.skipped += [(names.get(one["origin"], one["origin"]), one["reason"]) for one in done["skipped"]]
             on_progress(report)
         return report
 

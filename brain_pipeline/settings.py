@@ -6,11 +6,12 @@ import os
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from dateutil import tz
 from platformdirs import user_data_path
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import TomlConfigSettingsSource
 
@@ -37,7 +38,12 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="BRAIN_", env_ignore_empty=True, frozen=True, extra="forbid", populate_by_name=True
+        env_prefix="BRAIN_",
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        hide_input_in_errors=True,  # a value may be a secret
     )
 
     environment: str = Field(
@@ -57,6 +63,7 @@ class Settings(BaseSettings):
     chroma_url: str | None = Field(
         None, validation_alias="CHROMA_URL", description="a Chroma server to use instead of the embedded database"
     )
+    chroma_timeout: Seconds = Field(20.0, description="seconds to wait for an answer of the Chroma server")
     collection: str = Field("family_knowledge", description="the Chroma collection")
     metadata_aliases: dict[str, list[str]] = Field(
         default_factory=dict,
@@ -111,6 +118,12 @@ class Settings(BaseSettings):
     llm_keep_alive: str = Field("60m", description="how long Ollama keeps the language model loaded")
     llm_context_window: int = Field(8192, ge=1024, description="tokens of context asked of the language model")
     llm_max_tokens: int = Field(400, ge=16, description="tokens an answer may have at most")
+    llm_concurrency: int = Field(2, ge=1, description="questions that the language model works on at once")
+    llm_queue: int = Field(16, ge=0, description="questions that may wait for it; more are told to try again later")
+    llm_fallback_url: str | None = Field(
+        None, description="a second Ollama server, asked when the first is unreachable or overloaded"
+    )
+    llm_fallback_model: str | None = Field(None, description="its language model; default the first server's")
 
     # Asking.
     context_chunks: int = Field(3, ge=1, le=10, description="sources an answer may have at most")
@@ -122,13 +135,29 @@ class Settings(BaseSettings):
     allow_public_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="model hosts outside the household that are allowed all the same, separated by commas"
     )
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="more names that the service may be called by, as `brain.lan`, separated by commas"
+    )
+    api_token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="what callers send as `Authorization: Bearer`; needed to listen on anything but loopback",
+    )
+    upload_limit: int = Field(200_000_000, ge=1, description="bytes one request may send at most")
     warm_up: bool = Field(True, description="whether the service loads both models when it starts")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
-    @field_validator("allow_public_hosts", "newsletter_senders", "email_senders", mode="before")
+    @field_validator("allow_public_hosts", "allowed_hosts", "newsletter_senders", "email_senders", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("ollama_base_url", "llm_url", "llm_fallback_url", "chroma_url")
+    @classmethod
+    def _without_password(cls, value: str | None) -> str | None:
+        if value is not None and "@" in urlsplit(value if "://" in value else f"//{value}").netloc:
+            raise ValueError("an address holds no user name or password here; it would stand in logs and messages")
+        return value
 
     @field_validator("timezone")
     @classmethod

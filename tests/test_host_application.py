@@ -68,7 +68,7 @@ def test_every_route_of_the_host_stays_as_it_was(brain):
     together.state.family_brain = brain
     schema, joint = alone.openapi(), together.openapi()
     assert {path: joint["paths"][path] for path in schema["paths"]} == schema["paths"]
-    assert set(joint["paths"]) - set(schema["paths"]) == {"/brain/query", "/brain/stats"}
+    assert set(joint["paths"]) - set(schema["paths"]) == {"/brain/query", "/brain/stats", "/brain/ingest"}
     assert schema["components"]["schemas"].items() <= joint["components"]["schemas"].items()
     calls = [
         ("GET", "/vision/cameras"),

@@ -1,12 +1,13 @@
-"""From the model's words to the answer's text: one call, and what becomes of its reply."""
+"""From the model's words to the answer's text: one call, and what becomes of its reply as it comes in."""
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import datetime
 
+import regex  # unlike re, it tells whether what came so far may be the beginning of a match
 from llama_index.core.llms.llm import LLM
 
 from brain_pipeline.ask.prompt import NO_ANSWER, build_messages
@@ -15,12 +16,12 @@ from brain_pipeline.records import NOT_FOUND, Confidence, Source
 
 HIGH, LOW = 0.7, 0.3  # the contract's thresholds of a source's score
 
-_ATTRIBUTION_LINE = re.compile(r"^\W*(found in|sources?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
-_REFUSAL = re.compile(
-    rf"{NO_ANSWER}|{re.escape(NOT_FOUND)}"
+_ATTRIBUTION_LINE = regex.compile(r"^\W*(found in|sources?)\s*:.*$", regex.IGNORECASE | regex.MULTILINE)
+_REFUSAL = regex.compile(
+    rf"{NO_ANSWER}|{regex.escape(NOT_FOUND)}"
     r"|^(sorry,? |unfortunately,? |i'?m sorry,? (but )?)?(the|these|those|your|none of the) (provided |given )?"
     r"(sources?|emails?)( provided| given)? (do|does|did)(n'?t| not) (contain|mention|say|include|provide|specify)",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
 
 
@@ -31,15 +32,25 @@ def confidence_of(score: float) -> Confidence:
     return "medium" if score >= LOW else "low"
 
 
-async def ask_model(llm: LLM, question: str, sources: Sequence[Source], *, now: datetime) -> str | None:
-    """The model's answer from the sources, or None when it says they do not hold one. One call.
+async def ask_model(
+    llm: LLM, question: str, sources: Sequence[Source], *, now: datetime
+) -> AsyncGenerator[str | None, None]:
+    """The answer so far, again and again, as the model writes it. One call.
+
+    The last item is the whole answer, or None when the model says that the sources do not hold one. Closing the
+    generator ends the call.
 
     Raises:
         ModelError: the model failed; ``ModelBadResponse`` when it said nothing.
     """
     messages = build_messages(question, sources, now=now, boundary=secrets.token_hex(8))
-    reply = await llm.achat(messages)
-    return read_reply(reply.message.content or "")
+    replies = await llm.astream_chat(messages)
+    reply = ""
+    async with aclosing(replies):
+        async for response in replies:
+            reply = response.message.content or ""
+            yield settled(reply)
+    yield read_reply(reply)
 
 
 def read_reply(reply: str) -> str | None:
@@ -50,7 +61,24 @@ def read_reply(reply: str) -> str | None:
     Raises:
         ModelBadResponse: nothing is left of the reply.
     """
-    text = _ATTRIBUTION_LINE.sub("", reply.replace("\r\n", "\n")).strip()
+    text = _without_attributions(reply).strip()
     if not text:
         raise ModelBadResponse("The language model gave an empty answer; ask again, or try another model.")
     return None if _REFUSAL.search(text) else text
+
+
+def settled(reply: str) -> str:
+    """The beginning of an unfinished reply that can be shown already.
+
+    What may yet turn out to be a refusal or a claim of provenance is held back, so that ``read_reply`` of the finished
+    reply begins with it, unless the model takes back a whole answer in a later sentence.
+    """
+    text = _without_attributions(reply)
+    for pattern in (_ATTRIBUTION_LINE, _REFUSAL):
+        if held := pattern.search(text, partial=True):
+            text = text[: held.start()]
+    return text.strip()
+
+
+def _without_attributions(reply: str) -> str:
+    return str(_ATTRIBUTION_LINE.sub("", reply.replace("\r\n", "\n")))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.llms.llm import LLM
 
+    from brain_pipeline.models.ollama import OllamaLLM
     from brain_pipeline.settings import Settings
 
 # What goes before a question and before a document, from each model's card. Models not named here want nothing.
@@ -48,7 +49,11 @@ def build_embedder(settings: Settings, *, query_prefix: str = "", document_prefi
     from brain_pipeline.models.ollama import OllamaEmbedder  # noqa: PLC0415
 
     endpoint = Endpoint(
-        settings.ollama_base_url, settings.embed_model, settings.embed_connect_timeout, settings.embed_read_timeout
+        settings.ollama_base_url,
+        settings.embed_model,
+        settings.embed_connect_timeout,
+        settings.embed_read_timeout,
+        settings.allow_public_hosts,
     )
     return OllamaEmbedder(
         endpoint,
@@ -62,6 +67,8 @@ def build_embedder(settings: Settings, *, query_prefix: str = "", document_prefi
 def build_llm(settings: Settings) -> LLM | None:
     """The language model that ``settings`` name, or None for ``excerpts``, which needs none.
 
+    With ``llm_fallback_url`` it is two servers; see ``fallback``.
+
     Raises:
         ConfigError: the server's address can't be used, or ``gguf`` is asked for and no file is named.
     """
@@ -73,10 +80,22 @@ def build_llm(settings: Settings) -> LLM | None:
         return GgufLLM(
             settings.llm_model_path, context_window=settings.llm_context_window, max_tokens=settings.llm_max_tokens
         )
+    first = _ollama_llm(settings, settings.llm_url, settings.llm_model)
+    if settings.llm_fallback_url is None:
+        return first
+    from brain_pipeline.models.fallback import FallbackLLM  # noqa: PLC0415
+
+    second = _ollama_llm(settings, settings.llm_fallback_url, settings.llm_fallback_model or settings.llm_model)
+    return FallbackLLM(first, second)
+
+
+def _ollama_llm(settings: Settings, url: str, model: str) -> OllamaLLM:
     from brain_pipeline.models.endpoint import Endpoint  # noqa: PLC0415
     from brain_pipeline.models.ollama import OllamaLLM  # noqa: PLC0415
 
-    endpoint = Endpoint(settings.llm_url, settings.llm_model, settings.llm_connect_timeout, settings.llm_read_timeout)
+    endpoint = Endpoint(
+        url, model, settings.llm_connect_timeout, settings.llm_read_timeout, settings.allow_public_hosts
+    )
     return OllamaLLM(
         endpoint,
         keep_alive=settings.llm_keep_alive,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Collection, Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -21,6 +21,7 @@ from brain_pipeline.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
+from brain_pipeline.models.guard import AsyncGuardedTransport, Guard, GuardedTransport
 
 _TOO_BUSY = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}
 
@@ -34,12 +35,15 @@ class Endpoint:
         connect_timeout: seconds until a server that does not accept the connection counts as unreachable.
         read_timeout: seconds of silence until a server that did accept it counts as too slow. A server that sends a
             little now and then is not silent: a deadline over all is the caller's, who cancels the call.
+        public: hosts outside the household that may be connected to; see ``guard``.
 
     Raises:
         ConfigError: ``url`` is not an address.
     """
 
-    def __init__(self, url: str, model: str, connect_timeout: float, read_timeout: float) -> None:
+    def __init__(
+        self, url: str, model: str, connect_timeout: float, read_timeout: float, public: Collection[str] = ()
+    ) -> None:
         self.url = url
         self.model = model
         self.http_options: dict[str, Any] = {
@@ -49,8 +53,12 @@ class Endpoint:
             "auth": _without_key,
             "verify": _tls(),
         }
+        self._guard = Guard.of(public)
+        transport = GuardedTransport(self._guard, verify=_tls())
         try:
-            self.client = ollama.Client(url, event_hooks={"response": [self._check]}, **self.http_options)
+            self.client = ollama.Client(
+                url, transport=transport, event_hooks={"response": [self._check]}, **self.http_options
+            )
         except (ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
                 f"{url!r} is not the address of a model server, which looks like http://127.0.0.1:11434."
@@ -62,7 +70,12 @@ class Endpoint:
         """The client of the running event loop, to which its open connections belong."""
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
-            client = ollama.AsyncClient(self.url, event_hooks={"response": [self._acheck]}, **self.http_options)
+            client = ollama.AsyncClient(
+                self.url,
+                transport=AsyncGuardedTransport(self._guard, verify=_tls()),
+                event_hooks={"response": [self._acheck]},
+                **self.http_options,
+            )
             guard = self._close_with(loop, client)
             with suppress(StopIteration):  # runs to its first yield, which needs no waiting
                 guard.asend(None).send(None)
@@ -92,7 +105,8 @@ class Endpoint:
         """Turns what the client library raises inside into errors of ours.
 
         Raises:
-            ModelUnreachable: the connection was refused, timed out or had no address to go to.
+            ModelUnreachable: the connection was refused, timed out, had no address to go to, or would have left the
+                household.
             ModelMissing: the server does not have the model.
             ModelOverloaded: the server, or our queue for a connection to it, is full.
             ModelTimeout: the server fell silent.

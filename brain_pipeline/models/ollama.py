@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -204,15 +204,19 @@ def _is_last(response: ChatResponse) -> bool:
     return bool(response.raw and response.raw.get("done"))
 
 
-def check_server(url: str, model: str, connect_timeout: float, read_timeout: float) -> None:
-    """Ask the server at ``url`` whether it has ``model``, without loading it. Timeouts are in seconds.
+def check_server(
+    url: str, model: str, connect_timeout: float, read_timeout: float, public: Collection[str] = ()
+) -> None:
+    """Ask the server at ``url`` whether it has ``model``, without loading it.
+
+    Timeouts are in seconds; ``public`` are hosts outside the household that may be connected to.
 
     Raises:
         ConfigError: ``url`` is not an address.
         ModelMissing: it has not.
         ModelError: the server does not answer, or not as Ollama does.
     """
-    endpoint = Endpoint(url, model, connect_timeout, read_timeout)
+    endpoint = Endpoint(url, model, connect_timeout, read_timeout, public)
     with endpoint.errors(), endpoint.client as client:
         names = {listed.model for listed in client.list().models}
     if not names & {model, f"{model}:latest"}:
