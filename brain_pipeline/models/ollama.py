@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -179,9 +178,8 @@ class OllamaLLM(Ollama):
         async def spoken() -> ChatResponseAsyncGen:
             answer = SpokenAnswer()
             with self._endpoint.errors():
-                async with aclosing(responses):
-                    async for response in responses:
-                        yield answer.so_far(response, finished=_is_last(response))
+                async for response in responses:
+                    yield answer.so_far(response, finished=_is_last(response))
             answer.check()
 
         return spoken()
