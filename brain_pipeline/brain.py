@@ -30,7 +30,7 @@ from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
-from brain_pipeline.mail.message import read_message
+from brain_pipeline.mail.reading import read
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.gate import Gate
 from brain_pipeline.models.guard import require_household
@@ -275,7 +275,7 @@ class Brain:
         if llm is None:
             yield await excerpt(question, sources, self.embedder)
             return
-        async with aclosing(ask_model(llm, question, sources, now=self._clock())) as versions:
+        async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=self._clock())) as versions:
             async for text in versions:
                 yield text
 
@@ -293,7 +293,9 @@ class Brain:
         Raises:
             BrainUnavailable: the embedding model or the database failed; what was finished before is kept.
         """
-        return self.ingest_mails(((each.origin, self._read(each)) for each in messages), on_progress=on_progress)
+        return self.ingest_mails(
+            ((each.origin, read(each, self.settings)) for each in messages), on_progress=on_progress
+        )
 
     def ingest_email(self, message: bytes | str, **fields: Any) -> Report:
         """Brings in one email that a caller has in hand; see ``ingest_newsletter``."""
@@ -311,9 +313,9 @@ class Brain:
     def _ingest_as(self, kind: Kind, message: bytes | str, fields: dict[str, Any]) -> Report:
         content = message.encode(errors="replace") if isinstance(message, str) else message
         # An empty header block keeps a text that begins like a header ("Note: ...") from being read as one.
-        read = self._read(RawMessage("in hand", b"\n" + content if fields else content))
-        mail = read if isinstance(read, Skip) else replace(read, kind=kind, **fields)
-        return self.ingest_mails([("in hand", mail)])
+        mail = read(RawMessage("in hand", b"\n" + content if fields else content), self.settings)
+        known = mail if isinstance(mail, Skip) else replace(mail, kind=kind, **fields)
+        return self.ingest_mails([("in hand", known)])
 
     def ingest_mails(
         self, mails: Iterable[tuple[str, Mail | Skip]], *, on_progress: Callable[[Report], None] = lambda _: None
@@ -335,14 +337,6 @@ class Brain:
         with self._ingesting:
             self.catalog.delete(ids)
         return len(ids)
-
-    def _read(self, message: RawMessage | Skip) -> Mail | Skip:
-        if isinstance(message, Skip):
-            return message
-        ours = self.settings
-        return read_message(
-            message.content, newsletter_senders=ours.newsletter_senders, email_senders=ours.email_senders
-        )
 
     # Knowing.
 

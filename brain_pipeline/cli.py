@@ -45,6 +45,9 @@ def main() -> None:
     except BrainError as error:
         err.print(f"brain: {error}", style="red", markup=False)
         sys.exit(1)
+    except BrokenPipeError:  # the reader of our output, as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except KeyboardInterrupt:
         err.print("brain: stopped. What was finished is kept; run the same command again to go on.", markup=False)
         sys.exit(130)
@@ -107,6 +110,21 @@ def ingest(
     _show_report(report)
     if report.total == len(report.skipped):
         raise typer.Exit(1)
+
+
+@app.command()
+def parse(
+    paths: Annotated[list[Path], typer.Argument(help="Mail, as for ingest.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    environment: Environment = None,
+) -> None:
+    """Show what would be read of mail, without storing anything."""
+    from brain_pipeline.mail.reading import read_all
+    from brain_pipeline.mail.show import as_json_line, as_text
+
+    show = as_json_line if as_json else as_text
+    for origin, mail in read_all(paths, _settings(environment)):
+        sys.stdout.write(show(origin, mail) + "\n")
 
 
 def _show_report(report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -109,6 +110,39 @@ def test_mail_that_can_t_be_read_is_named_and_is_a_failure_when_it_is_all_there_
     code, out, _ = brain("ingest", slip, tmp_path / "empty.eml")
     assert code == 0
     assert out.startswith("1 new, 0 updated, 0 unchanged, 1 skipped")
+
+
+def test_parse_shows_what_is_read_and_stores_nothing(brain, slip, tmp_path):
+    (tmp_path / "empty.eml").touch()
+    code, out, _ = brain("parse", "--json", slip, tmp_path / "empty.eml")
+    assert code == 0
+    read, skipped = map(json.loads, out.splitlines())
+    assert read == {
+        "file": str(slip),
+        "message_id": "<slip@school.example>",
+        "subject": "Field Trip Permission Slip",
+        "date": "2025-09-15T15:42:07-05:00",
+        "from": "okafor@school.example",
+        "kind": "email",
+        "text": "For the field trip the kids need a signed permission slip and $5.",
+        "attachments": [],
+        "skipped": None,
+    }
+    assert skipped.keys() == read.keys()
+    assert (skipped["text"], bool(skipped["skipped"])) == (None, True)
+    assert "email: Field Trip Permission Slip\n2025-09-15 15:42-05:00, from Ms. Okafor" in brain("parse", slip)[1]
+    assert not (tmp_path / "chroma").exists()
+
+
+def test_output_that_nobody_reads_on_is_no_error(tmp_path, slip):
+    with (tmp_path / "long.mbox").open("wb") as box:
+        for _ in range(3000):
+            box.write(b"From okafor@school.example Mon Sep 15 15:42:07 2025\n" + slip.read_bytes() + b"\n")
+    parse = [*BRAIN, "parse", str(tmp_path / "long.mbox")]
+    with subprocess.Popen(parse, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as piped:  # noqa: S603
+        assert piped.stdout.readline()
+        piped.stdout.close()
+        assert piped.stderr.read() == ""
 
 
 def test_a_port_that_is_taken(brain):

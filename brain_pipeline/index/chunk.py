@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
-from typing import Literal
 
 from brain_pipeline.index.metadata import (
     CHUNK_COUNT,
@@ -25,13 +24,12 @@ from brain_pipeline.index.metadata import (
     SUBJECT,
 )
 from brain_pipeline.index.store import Row
+from brain_pipeline.mail.parts import parts
 from brain_pipeline.records import Mail
 
 CHUNK_TOKENS = 200  # with its heading, within the 256 that all-MiniLM-L6-v2 reads
 OVERLAP_TOKENS = 40
 HEADING_CHARACTERS = 160  # of the subject that is embedded with every chunk
-
-Part = Literal["text", "attachment", "quoted"]
 
 _ABBREVIATIONS = r"(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\b[A-Z]\.)"
 _SENTENCE_END = re.compile(rf"(?<=[.!?…])[\"'”’)\]]*{_ABBREVIATIONS}\s+(?![a-z])(?=[\w\"'“‘(¡¿$€£])|(?<=[。！？])|\n+")
@@ -142,7 +140,7 @@ def chunk_mail(mail: Mail, *, zone: tzinfo, count: Callable[[str], int]) -> list
     heading = f"{mail.subject[:HEADING_CHARACTERS]}\n{f'{sent:%A} {sent.day} {sent:%B %Y}' if sent else ''}".strip()
     budget = CHUNK_TOKENS - min(count(heading), CHUNK_TOKENS // 2)
     passages = [
-        (part, passage) for part, text in _parts(mail) for passage in split_text(text, count, budget, OVERLAP_TOKENS)
+        (part, passage) for part, text in parts(mail) for passage in split_text(text, count, budget, OVERLAP_TOKENS)
     ] or [("text", "")]
     about = {
         MESSAGE_ID: mail.message_id,
@@ -162,16 +160,6 @@ def chunk_mail(mail: Mail, *, zone: tzinfo, count: Callable[[str], int]) -> list
         )
         for index, (part, passage) in enumerate(passages)
     ]
-
-
-def _parts(mail: Mail) -> Iterator[tuple[Part, str]]:
-    yield "text", mail.text
-    for attachment in mail.attachments:
-        if attachment.text:
-            yield "attachment", f"In the attachment {attachment.name}:\n{attachment.text}"
-    if unread := [attachment.name for attachment in mail.attachments if not attachment.text]:
-        yield "attachment", f"Attached: {', '.join(unread)}"
-    yield "quoted", mail.quoted
 
 
 def _in_zone(sent: datetime | None, zone: tzinfo) -> datetime | None:
