@@ -24,6 +24,7 @@ from brain_pipeline.errors import (
     ModelUnreachable,
 )
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
+from brain_pipeline.models.endpoint import Endpoint
 from brain_pipeline.models.ollama import OllamaEmbedder, OllamaLLM, check_server, warm_up
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import ScriptedLLM
@@ -226,7 +227,7 @@ def test_more_calls_than_connections(ollama):
 @pytest.mark.parametrize("url", ["http://host:port", "http://[::1", "http://a:99999999"])
 def test_an_address_that_is_none(url):
     with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:11434"):
-        build_llm(settings(url))
+        Endpoint(url, "qwen2.5-coder:7b", 1, 1)
 
 
 def test_what_is_sent_to_embed(ollama):
