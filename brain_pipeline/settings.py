@@ -6,7 +6,6 @@ import os
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from dateutil import tz
@@ -155,7 +154,7 @@ class Settings(BaseSettings):
     @field_validator("ollama_base_url", "llm_url", "llm_fallback_url", "chroma_url")
     @classmethod
     def _without_password(cls, value: str | None) -> str | None:
-        if value is not None and "@" in urlsplit(value if "://" in value else f"//{value}").netloc:
+        if value is not None and "@" in value.rpartition("://")[2].partition("/")[0]:
             raise ValueError("an address holds no user name or password here; it would stand in logs and messages")
         return value
 
