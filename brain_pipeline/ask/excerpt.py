@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -43,7 +44,12 @@ def _windows(passage: str) -> list[str]:
     for start in range(len(pieces)):
         lengths = list(accumulate(len(piece) for piece in pieces[start:]))
         fitting = max(1, sum(length <= LENGTH for length in lengths))
-        windows.append(" ".join("".join(pieces[start : start + fitting]).split()))
+        windows.append(_readable("".join(pieces[start : start + fitting])))
         if start + fitting == len(pieces):
             break
     return [window for window in dict.fromkeys(windows) if window]
+
+
+def _readable(text: str) -> str:
+    """Without the line breaks of a mail's narrow lines; lists and tables keep theirs."""
+    return re.sub(r"[ \t]*\n[ \t]*(?![ \t]*(?:[*•\-\u2013|#>]|\d+[.)]|\n|$))", " ", text.strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from brain_pipeline.index.store import Metadata
 from brain_pipeline.models.tokens import token_counter
 from brain_pipeline.records import Mail, Report, Skip
 
-MAILS_AT_ONCE = 64  # looked up in the collection together
-REQUESTS_AT_ONCE = 4  # batches embedded and written together
+MAILS_AT_ONCE = 32  # looked up in the collection together
+REQUESTS_AT_ONCE = 2  # whose chunks are written together
+IN_FLIGHT = 2  # one is answered while the other's answer is read
+WAITING = 6  # batches ready for the model, so that it works on while mail is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,16 @@ def ingest(
     catalog.store.collection(create=True, remember=remember)
     report = Report()
     changes = _changes(messages, catalog, report, on_progress)
-    writing: tuple[list[_Change], Future[list[list[float]]]] | None = None
-    pool = ThreadPoolExecutor(1, "embedding")
+    embedding: deque[tuple[list[_Change], Future[list[list[float]]]]] = deque()
+    pool = ThreadPoolExecutor(IN_FLIGHT, "embedding")
     try:
         for batch in _batches(changes, REQUESTS_AT_ONCE * embedder.embed_batch_size):
             texts = [chunk.embedded for chunk in _in_order(batch)]
-            embedding = pool.submit(embedder.get_text_embedding_batch, texts)
-            if writing:
-                _write(catalog, *writing)
-            writing = batch, embedding
-        if writing:
-            _write(catalog, *writing)
+            embedding.append((batch, pool.submit(embedder.get_text_embedding_batch, texts)))
+            if len(embedding) > WAITING:
+                _write(catalog, *embedding.popleft())
+        while embedding:
+            _write(catalog, *embedding.popleft())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     catalog.ingested(datetime.now(UTC).astimezone(catalog.settings.zone))
