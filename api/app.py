@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from api.routes import router
+from api.router import router
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
 from brain_pipeline.models.guard import require_household

@@ -18,12 +18,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from api.schemas import AnswerBody, DetailBody, IngestBody, SourceBody, StatsBody, UnavailableBody
-from brain_pipeline.ask.answer import confidence_of
+from api.schemas import AnswerBody, DetailBody, IngestBody, StatsBody, UnavailableBody
 from brain_pipeline.brain import Brain, open_brain
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
 from brain_pipeline.mail.mailboxes import iter_messages
-from brain_pipeline.records import UNAVAILABLE
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +70,7 @@ def _sentence(error: RequestValidationError) -> str:
 
 
 def _unavailable(error: BrainUnavailable, took: int) -> JSONResponse:
-    body = UnavailableBody(
-        answer=UNAVAILABLE,
-        detail=UNAVAILABLE,
-        sources=[SourceBody.of(source) for source in error.sources],
-        confidence=confidence_of(error.sources[0].score) if error.sources else "low",
-        query_time_ms=took,
-    )
+    body = UnavailableBody.because(error, took)
     return JSONResponse(body.model_dump(mode="json"), status_of(error), {"Retry-After": str(error.retry_after)})
 
 

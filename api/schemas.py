@@ -8,7 +8,10 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from brain_pipeline.records import UNAVAILABLE, Answer, Report, Source, Stats
+from brain_pipeline.ask.answer import confidence_of
+from brain_pipeline.ask.matches import matching_words
+from brain_pipeline.errors import BrainUnavailable
+from brain_pipeline.records import UNAVAILABLE, Answer, Found, Passage, Report, Source, Stats
 
 _SOURCE: JsonDict = {
     "attribution": "Found in: Field Trip Permission Slip, 2025-09-15",
@@ -39,6 +42,62 @@ class SourceBody(BaseModel):
             date=source.day,
             score=round(source.score, 4),
             source_type=source.source_type,
+        )
+
+
+class FoundSourceBody(SourceBody):
+    """One email that the answer is going to be made from."""
+
+    id: str = Field(description="of its passage, for `/brain/source/{id}`")
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """The body of a source record."""
+        return cls(id=source.id, **dict(SourceBody.of(source)))
+
+
+class FoundEvent(BaseModel):
+    """What an answer is going to be made from."""
+
+    sources: list[FoundSourceBody]
+    confidence: Literal["high", "medium", "low"]
+
+    @classmethod
+    def of(cls, found: Found) -> Self:
+        """The event of a record."""
+        return cls(sources=[FoundSourceBody.of(source) for source in found.sources], confidence=found.confidence)
+
+
+class PieceEvent(BaseModel):
+    """The next words of an answer."""
+
+    text: str
+
+
+class PassageBody(BaseModel):
+    """One passage of the mail, as text, and what is known of its email."""
+
+    id: str
+    attribution: str = Field(description="`Found in: {subject}, {date}`")
+    subject: str
+    date: dt.date | None
+    sender: str
+    source_type: str
+    passage: str
+    matches: list[str] = Field(description="the passage's words that the question has too, as they stand there")
+
+    @classmethod
+    def of(cls, passage: Passage, question: str) -> Self:
+        """The body of a passage record, with the words of a question found in it."""
+        return cls(
+            id=passage.id,
+            attribution=passage.attribution,
+            subject=passage.subject,
+            date=passage.day,
+            sender=passage.sender,
+            source_type=passage.source_type,
+            passage=passage.text,
+            matches=matching_words(question, passage.text),
         )
 
 
@@ -92,6 +151,17 @@ class UnavailableBody(AnswerBody):
     )
 
     detail: str
+
+    @classmethod
+    def because(cls, error: BrainUnavailable, took: int) -> Self:
+        """The body for an error that came ``took`` milliseconds after the question."""
+        return cls(
+            answer=UNAVAILABLE,
+            detail=UNAVAILABLE,
+            sources=[SourceBody.of(source) for source in error.sources],
+            confidence=confidence_of(error.sources[0].score) if error.sources else "low",
+            query_time_ms=took,
+        )
 
 
 class DetailBody(BaseModel):

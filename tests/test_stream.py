@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from contextlib import aclosing
+from urllib.parse import quote
 
+import fastapi.routing
+import httpx
 import pytest
 from household import SLIP, fill, settings_for
 from hypothesis import given
 from hypothesis import strategies as st
+from live import served
 from ollama_server import Fault
 
+from api import create_app
 from brain_pipeline.ask.answer import read_reply, settled
 from brain_pipeline.ask.prompt import NO_ANSWER
 from brain_pipeline.brain import Brain
@@ -67,9 +74,10 @@ def test_of_a_claim_of_provenance_nothing_is_shown():
 
 
 def test_words_are_shown_as_soon_as_they_can_t_be_a_refusal():
-    shown = versions("The trip is on Friday, not in the rain.")
-    assert shown[5] == "The t"
-    assert shown.index("The trip is on Friday") < shown.index("The trip is on Friday, not in the r")
+    shown = versions("The trip is on Friday, not in the rain, so bring boots.")
+    assert shown[len("The trip is ")].startswith("The trip")
+    assert not any(text.endswith(("not", "not in", "not in the")) for text in shown)
+    assert shown[-1].startswith("The trip is on Friday, not in the rain")
 
 
 def test_what_was_found_comes_first_and_the_answer_last(brain, ollama):
@@ -167,3 +175,149 @@ def test_leaving_hangs_up_on_the_model(brain, ollama):
 
     asyncio.run(asyncio.wait_for(leave(), 5))
     assert ollama.hang_ups == 1
+
+
+# Over HTTP.
+
+
+@pytest.fixture
+def url(brain):
+    with served(create_app(brain.settings, brain)) as url:
+        yield url
+
+
+def stream(url, **params):
+    """The events of an answer, as pairs of their name and data, and the comments between them."""
+    response = httpx.get(f"{url}/brain/query/stream", params={"q": QUESTION, **params}, timeout=10)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["cache-control"] == "no-cache"
+    return [parsed(block) for block in response.text.split("\n\n") if block]
+
+
+def parsed(block):
+    fields = dict(line.split(": ", 1) for line in block.splitlines())
+    return fields.get("event", ""), json.loads(fields.get("data", "null"))
+
+
+def test_the_events_of_an_answer(url, ollama):
+    (first, found), *pieces, (last, answer) = stream(url)
+    assert (first, last) == ("sources", "answer")
+    assert {name for name, _ in pieces} == {"text"}
+    assert "".join(data["text"] for _, data in pieces) == answer["answer"] == ollama.reply
+    assert [{k: v for k, v in source.items() if k != "id"} for source in found["sources"]] == answer["sources"]
+    assert found["confidence"] == answer["confidence"]
+
+
+@pytest.mark.parametrize("reply", ["You need a slip.\nSources: none", NO_ANSWER, "No.\r\n\r\nBring 5 € – für Zoë 🦒."])
+@pytest.mark.parametrize("params", [{}, {"top_k": 1}, {"source": "newsletter"}, {"q": "xylophone quantum"}])
+def test_the_last_event_is_the_body_of_the_plain_endpoint(url, ollama, reply, params):
+    ollama.reply = reply
+    plain = httpx.get(f"{url}/brain/query", params={"q": QUESTION, **params}).json()
+    _, streamed = stream(url, **params)[-1]
+    assert list(streamed) == list(plain)
+    took = plain.pop("query_time_ms"), streamed.pop("query_time_ms")
+    assert min(took) >= 0
+    assert streamed == plain
+
+
+@pytest.mark.parametrize("path", ["/api/embed", "/api/chat"])
+@pytest.mark.parametrize("fault", [Fault.BROKEN, Fault.CUT, Fault.SILENT, Fault.BUSY])
+def test_a_failure_is_the_last_event(url, ollama, path, fault):
+    ollama.fail(fault, path)
+    *before, (name, error) = stream(url)
+    plain = httpx.get(f"{url}/brain/query", params={"q": QUESTION}, timeout=10)
+    assert (name, error["status"]) == ("error", plain.status_code)
+    assert error["retry_after"] == int(plain.headers["retry-after"])
+    for key in ("answer", "detail", "sources", "confidence"):
+        assert error[key] == plain.json()[key]
+    assert [name for name, _ in before][:1] == (["sources"] if path == "/api/chat" else [])
+
+
+@pytest.mark.parametrize("params", [{"q": "  "}, {"q": "x" * 2001}, {"top_k": 0}])
+def test_an_unusable_request_is_told_what_to_send(url, params):
+    plain = httpx.get(f"{url}/brain/query", params={"q": QUESTION, **params})
+    assert stream(url, **params) == [("error", {"status": 422, **plain.json()})]
+
+
+def test_a_malformed_request_is_refused_before_the_stream(url):
+    assert httpx.get(f"{url}/brain/query/stream", params={"q": QUESTION, "top_k": "many"}).status_code == 422
+
+
+def test_sources_arrive_while_the_model_is_still_silent(url, ollama):
+    ollama.fail(Fault.SLOW, "/api/chat")
+    ollama.delay = 0.8
+    with httpx.stream("GET", f"{url}/brain/query/stream", params={"q": QUESTION}) as response:
+        received = response.iter_text()  # forgetting it would hang up
+        name, found = parsed(next(received).strip())
+        assert (name, found["sources"][0]["subject"]) == ("sources", SLIP.subject)
+
+
+def test_silence_is_filled_while_the_model_loads(url, ollama, monkeypatch):
+    monkeypatch.setattr(fastapi.routing, "_PING_INTERVAL", 0.05)
+    ollama.fail(Fault.SLOW, "/api/chat")
+    ollama.delay = 0.5
+    events = stream(url)
+    assert ("", None) in events
+    assert events[-1][0] == "answer"
+
+
+def test_hanging_up_frees_the_model(url, ollama):
+    ollama.fail(Fault.SILENT, "/api/chat")
+    with httpx.stream("GET", f"{url}/brain/query/stream", params={"q": QUESTION}) as response:
+        received = response.iter_text()
+        next(received)
+        while not ollama.calls("/api/chat"):
+            time.sleep(0.01)
+    left = time.monotonic()
+    while not ollama.hang_ups:
+        assert time.monotonic() - left < 0.9
+        time.sleep(0.01)
+
+
+def test_an_event_source_that_connects_again_is_told_to_stop(url, ollama):
+    ollama.requests.clear()
+    again = httpx.get(f"{url}/brain/query/stream", params={"q": QUESTION}, headers={"Last-Event-ID": "last"})
+    assert (again.status_code, ollama.requests) == (204, [])
+
+
+# The passages.
+
+
+def test_a_passage_has_the_mail_s_text_and_headers(url):
+    [(_, found), *_] = stream(url)
+    id_ = found["sources"][0]["id"]
+    body = httpx.get(f"{url}/brain/source/{id_}", params={"q": QUESTION}).json()
+    assert body == {
+        "id": id_,
+        "attribution": "Found in: Field Trip Permission Slip, 2025-09-15",
+        "subject": SLIP.subject,
+        "date": "2025-09-15",
+        "sender": SLIP.sender,
+        "source_type": "email",
+        "passage": SLIP.text,
+        "matches": ["needs", "zoo", "field", "trip"],
+    }
+
+
+def test_a_passage_without_a_question_has_no_matches(url):
+    [(_, found), *_] = stream(url)
+    assert httpx.get(f"{url}/brain/source/{found['sources'][0]['id']}").json()["matches"] == []
+
+
+@pytest.mark.parametrize("id_", ["none", "a/b/c", "%3Cx@y%3E%230", "..%2F..%2Fetc%2Fpasswd", "%F0%9F%A6%92"])
+def test_an_unknown_passage_is_not_found(url, id_):
+    response = httpx.get(f"{url}/brain/source/{id_}")
+    assert (response.status_code, list(response.json())) == (404, ["detail"])
+
+
+def test_ids_of_other_programs_are_found(brain, url):
+    vector = [1.0] + [0.0] * (brain.catalog.store.dimension() - 1)
+    id_ = "<a/b@c.example>#0?x=1 é"
+    brain.catalog.store.collection().add(
+        ids=[id_, "nameless"],
+        documents=["Hi.", "Hi."],
+        metadatas=[{"subject": "Hi"}, {"x": 1}],
+        embeddings=[vector] * 2,
+    )
+    assert httpx.get(f"{url}/brain/source/{quote(id_, safe='')}").json()["passage"] == "Hi."
+    assert httpx.get(f"{url}/brain/source/nameless").status_code == 404

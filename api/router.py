@@ -1,0 +1,11 @@
+"""Everything that a host application mounts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api import routes, stream
+
+router = APIRouter()
+router.include_router(routes.router)
+router.include_router(stream.router)
