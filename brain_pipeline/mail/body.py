@@ -21,23 +21,24 @@ _ABOUT_HTML = re.compile(r"\bhtml\b|\b(?:e-?mail|mail) (?:client|reader|program|
 # The share of a plain alternative's words that its HTML may lack and still say the same.
 _LOST = 0.05
 _MAX_ENCODED_DEPTH = 20
+_MAX_HEADED_DEPTH = 100
 _PROMOTED = ("text/plain", "text/html", "text/calendar", "application/ics")
 
 
 def read_body(root: Part) -> Content:
     """What a person reads of the message ``root``; an attached text becomes the text when there is no other."""
-    order: list[Part] = []
-    stack = [(root, 0)]
+    order: list[tuple[Part, int]] = []
+    stack = [(root, 0, 0)]
     while stack:
-        part, depth = stack.pop()
-        order.append(part)
-        if part.is_message and not part.children and depth < _MAX_ENCODED_DEPTH:
+        part, depth, decoded = stack.pop()
+        order.append((part, depth))
+        if part.is_message and not part.children and decoded < _MAX_ENCODED_DEPTH:
             part.children.append(parse(part.content()))
-            depth += 1
-        stack.extend((child, depth) for child in reversed(part.children))
+            decoded += 1
+        stack.extend((child, depth + 1, decoded) for child in reversed(part.children))
     done: dict[int, Content] = {}
-    for part in reversed(order):
-        done[id(part)] = _combine(part, [done.pop(id(child)) for child in part.children])
+    for part, depth in reversed(order):
+        done[id(part)] = _combine(part, depth, [done.pop(id(child)) for child in part.children])
     return _with_promoted_text(done[id(root)])
 
 
@@ -52,9 +53,9 @@ def _with_promoted_text(content: Content) -> Content:
     return content
 
 
-def _combine(part: Part, children: list[Content]) -> Content:
+def _combine(part: Part, depth: int, children: list[Content]) -> Content:
     if part.is_message:
-        return _forwarded(part, children)
+        return _forwarded(part, children, headed=depth < _MAX_HEADED_DEPTH)
     if not part.is_multipart:
         return read_leaf(part)
     if part.media_type == "multipart/alternative":
@@ -76,6 +77,8 @@ def _combine(part: Part, children: list[Content]) -> Content:
 
 def _joined(children: list[Content]) -> Content:
     """Texts one below the other; the same text twice, as HTML and plain, is there once."""
+    if len(children) == 1:
+        return children[0]
     texts: dict[str, str] = {}
     for child in children:
         if child.text:
@@ -91,12 +94,12 @@ def _best(children: list[Content]) -> Content:
     html = _joined([child for child in children if child.text and child.is_html])
     plain = _joined([child for child in children if child.text and not child.is_html])
     if not plain.text or _says_all(html.text, plain.text):
-        content = html
+        chosen = html
     elif len(plain.text.split()) + _FEW < _STUB * len(html.text.split()):
-        content = html if _ABOUT_HTML.search(plain.text) else _joined([plain, html])
+        chosen = html if _ABOUT_HTML.search(plain.text) else _joined([plain, html])
     else:
-        content = plain
-    content.attachments, content.calendars, content.notes = [], [], []
+        chosen = plain
+    content = Content(chosen.text, chosen.is_html, chosen.returned)
     content.gather(children)
     return content
 
@@ -117,10 +120,10 @@ def _report(part: Part, children: list[Content]) -> Content:
     return content
 
 
-def _forwarded(part: Part, children: list[Content]) -> Content:
+def _forwarded(part: Part, children: list[Content], *, headed: bool) -> Content:
     """A message within a message, under a heading that says whose it is."""
     content = _joined(children)
-    headers = part.children[0].headers if part.children else None
+    headers = part.children[0].headers if part.children and headed else None
     if headers:
         charset = part.children[0].charset
         fields = [f"{name.title()}: {one_line(headers.text(name, charset))}" for name in ("from", "date", "subject")]

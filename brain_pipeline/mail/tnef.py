@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import struct
 from dataclasses import dataclass
 
 from brain_pipeline.mail.charset import decode
 from brain_pipeline.mail.text import clean, html_to_text
-
-_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, struct.error, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ def unwrap(content: bytes) -> Unwrapped:
         tnef = TNEF(content, do_checksum=False)
         files = tuple((_text(file.long_filename() or file.name), bytes(file.data or b"")) for file in tnef.attachments)
         return Unwrapped(_body(tnef), files)
-    except _DAMAGED as error:
+    except Exception as error:  # noqa: BLE001  (compressed-rtf raises Exception itself, tnefparse whatever it stumbles on)
         return Unwrapped(note=f"winmail.dat is damaged ({type(error).__name__})")
 
 

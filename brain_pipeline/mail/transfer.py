@@ -11,7 +11,7 @@ _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,3}[ \t]*")
 _PROSE = re.compile(rb"[A-Za-z]{2,}[,.;:!?]?[ \t]+[A-Za-z]{2,}")
 _UU_BEGIN = re.compile(r"^begin(?:-base64)? [0-7]{3,4} (\S[^\r\n]*)\r?\n", re.MULTILINE)
 _UU_END = re.compile(r"^(?:end|====)[ \t]*\r?$\n?", re.MULTILINE)
-_UU_LINE = re.compile(r"[ -`]{1,90}")
+_UU_FIRST_LINE = re.compile(r"[ -z]{1,90}\r?$", re.MULTILINE)
 _ALL_BASE64 = re.compile(rb"\s*(?:[A-Za-z0-9+/]{40,}\r?\n)+[A-Za-z0-9+/]*={0,2}\s*")
 
 
@@ -96,8 +96,7 @@ def extract_uuencoded(text: str) -> tuple[str, list[tuple[str, bytes]]]:
     position = 0
     while begin := _UU_BEGIN.search(text, position):
         end = _UU_END.search(text, begin.end())
-        first_line = text[begin.end() :].split("\n", 1)[0].rstrip("\r") if end else ""
-        if end is None or not _UU_LINE.fullmatch(first_line):
+        if end is None or not _UU_FIRST_LINE.match(text, begin.end()):
             break
         content = text[begin.end() : end.start()]
         base64 = begin[0].startswith("begin-base64")

@@ -13,7 +13,7 @@ _INVISIBLE = re.compile(
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LINE_BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
-_TRAILING_SPACE = re.compile(r"[ \t]+$", re.MULTILINE)
+_TRAILING_SPACE = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 _WROTE = (
     r"(?:wrote|writes|schrieb|schreibt|a écrit|écrivait|escribió|ha scritto|schreef|escreveu|skrev|napisał\(?a?\)?"
@@ -66,7 +67,7 @@ def _history_start(lines: list[str]) -> int:
         if _ORIGINAL.match(line) or _is_field_block(lines, n):
             return n - 1 if n and _RULE.match(lines[n - 1]) else n
         if _ATTRIBUTION_START.match(line) and (length := _attribution_length(lines, n)):
-            following = next((later for later in lines[n + length :] if later.strip()), "")
+            following = next((later for later in islice(lines, n + length, None) if later.strip()), "")
             if following and not following.startswith(">"):
                 return n
     return len(lines)

@@ -14,10 +14,11 @@ from brain_pipeline.mail.text.html.render import render
 from brain_pipeline.mail.text.html.style import StyleSheet
 
 _HTML_START = re.compile(
-    r"\s*(?:<!--.{0,2000}?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    r"\s*(?:<!--(?:(?!-->).){0,2000}+-->\s*|<\?xml[^>]{0,200}>\s*)*+<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
 )
-_TITLE = re.compile(r"<title[^>]*>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
-_TITLE_TAG = re.compile(r"<title\b[^>]*>", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]{0,200}>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
+_TITLE_TAG = re.compile(r"<title\b[^>]{0,200}>", re.IGNORECASE)
 # Lexbor's time grows with the square of the depth; no honest mail leaves this many elements open.
 _MAX_OPEN = 20_000
 # A page of more links is a newsletter's, whose sentences addresses would tear apart.

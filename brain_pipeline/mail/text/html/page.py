@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 
 from brain_pipeline.mail.text.html.links import is_shown, readable_url
 
@@ -150,11 +151,11 @@ class Page:
             return
         label = _SPACE.sub(" ", _NOT_TEXT.sub(" ", "".join(self._line[element.label_start :]))).strip()
         block = self.blocks[-1] if not label and self.blocks else ""
-        if self._list_links:
+        if self._list_links and not is_shown(url, label or block):
             self.links.setdefault(url, label or block)
-        elif label:
+        elif label and not self._list_links:
             self._line.insert(self._end_of_line(), f"\0{url}\0")
-        elif block and not is_shown(url, block):
+        elif block and not self._list_links and not is_shown(url, block):
             self.blocks[-1] += f" ({url})"
 
     def _end_of_line(self) -> int:
@@ -199,7 +200,7 @@ class Page:
         """The whole text, with the list of links if one is kept."""
         self.flush()
         text = "\n".join(self.blocks)
-        links = [f"- {label}: {url}" for url, label in self.links.items() if not is_shown(url, text)][:_MAX_LINKS]
+        links = [f"- {label}: {url}" for url, label in islice(self.links.items(), _MAX_LINKS)]
         return "\n".join([text, "", "Links:", *links]) if links else text
 
     def flush(self) -> None:
@@ -215,7 +216,7 @@ class Page:
             lines.pop(0)
         if not lines:
             return
-        marks = "> " * self._quote_depth
+        marks = "> " * min(self._quote_depth, _MAX_INDENT)
         first = f"{self._bullet}{self._heading}"
         self._bullet = " " * len(self._bullet)
         self.blocks.append(f"{marks}{first}{lines[0]}")

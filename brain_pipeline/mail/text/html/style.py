@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -22,14 +24,12 @@ _RELEVANT = frozenset({
     "max-height", "height", "max-width", "width", "overflow", "mso-hide", "text-indent", "position", "left", "top",
     "clip",
 })  # fmt: skip
-_RULE = re.compile(r"([^{}]*)\{([^{}]*)\}")
-_AT_BLOCK = re.compile(r"@[^{};]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}|@[^{};]*;")
-_COMMENT = re.compile(r"/\*.*?\*/|<!--|-->", re.DOTALL)
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 _HEX = re.compile(r"#([0-9a-f]{6}|[0-9a-f]{3})\b")
 _RGB = re.compile(r"rgba?\(\s*(\d+)[,\s]+(\d+)[,\s]+(\d+)(?:[,/\s]+([\d.]+%?))?")
 _FAR_AWAY = -500
 _MAX_RULES = 400
+_MAX_SELECTORS = 20
 _MAX_DECLARATIONS = 200
 # Colours closer than this in every channel are one colour to the eye.
 _SAME_COLOUR = 8
@@ -75,10 +75,10 @@ class StyleSheet:
         self._of_node: dict[int, Declarations] = {}
         rules = []
         for style in parser.css("style"):
-            css = _AT_BLOCK.sub("", _COMMENT.sub("", style.text() or ""))
-            for selectors, body in _RULE.findall(css)[:_MAX_RULES]:
+            for selectors, body in islice(_rules(style.text() or ""), _MAX_RULES):
                 if declarations := parse_declarations(body):
-                    rules += [(_specificity(selector), selector, declarations) for selector in selectors.split(",")]
+                    names = selectors.split(",", _MAX_SELECTORS)[:_MAX_SELECTORS]
+                    rules += [(_specificity(name), name, declarations) for name in names]
         for _, selector, declarations in sorted(rules, key=lambda rule: rule[0]):
             for node in _matching(parser, selector.strip()):
                 self._of_node.setdefault(node.mem_id, {}).update(declarations)
@@ -90,6 +90,22 @@ class StyleSheet:
         if own:
             return {**found, **parse_declarations(own)} if found else parse_declarations(own)
         return found or {}
+
+
+def _rules(css: str) -> Iterator[tuple[str, str]]:
+    """Selectors and declarations of the rules that stand in no block such as ``@media``."""
+    first, *commented = css.replace("<!--", "").replace("-->", "").split("/*")
+    css = first + "".join(part.partition("*/")[2] for part in commented)
+    depth = 0
+    for chunk in css.split("}"):
+        *preludes, body = chunk.split("{")
+        if not preludes:
+            depth = max(depth - 1, 0)
+            continue
+        depth += len(preludes) - 1
+        selectors = preludes[-1].rpartition(";")[2]
+        if not depth and "@" not in selectors:
+            yield selectors, body
 
 
 def _specificity(selector: str) -> tuple[int, int]:
