@@ -21,7 +21,7 @@ ROWS = [
     ("brain_pipeline.index",),
     ("brain_pipeline.ask",),
     ("brain_pipeline.brain",),
-    ("brain_pipeline.evaluate", "brain_pipeline.doctor"),
+    ("brain_pipeline.evaluate", "brain_pipeline.doctor", "brain_pipeline.remote", "brain_pipeline.progress"),
     ("brain_pipeline.cli",),
     ("api",),
 ]
