@@ -11,7 +11,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
 
-from brain_pipeline.ask.score import Calibration, content_terms, query, score
+from brain_pipeline.ask.question import read_question
+from brain_pipeline.ask.score import MINILM, Calibration, score
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex
 from brain_pipeline.index.metadata import EmailFields
@@ -45,7 +46,7 @@ class HybridRetriever(BaseRetriever):
         self._embedder = embedder
         self._emails = emails
         self._kind = kind
-        self._calibration = calibration or Calibration()
+        self._calibration = calibration or MINILM
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -62,10 +63,9 @@ class HybridRetriever(BaseRetriever):
         keywords = self._catalog.keywords()
         if keywords is None:
             return []
-        words = content_terms(question)
-        asked = query(question, keywords.frequencies(words), keywords.count())
+        asked = read_question(question, keywords)
         found = {candidate.row.id: candidate for candidate in self._nearest(vector, keywords)}
-        matching = [id_ for id_ in keywords.search(words, FEWEST) if id_ not in found]
+        matching = [id_ for id_ in keywords.search(asked.words, FEWEST) if id_ not in found]
         found |= {c.row.id: c for c in self._of_kind(self._catalog.store.candidates(vector, matching))}
         candidates = list(found.values())
         passages = keywords.passages(found)

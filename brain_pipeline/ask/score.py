@@ -3,91 +3,104 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from brain_pipeline.ask.question import Floats, Question, content_terms
 from brain_pipeline.index.keywords import Passage
 from brain_pipeline.index.terms import terms
 
-Floats = NDArray[np.float64]
-
-STOP_WORDS = frozenset(
-    terms(
-        "a an and any are as at be been by can could did do does for from had has have he her his how i in is it its "
-        "many me much my of on or our she should so that the their them they this to us was we were what when where "
-        "which who whom whose why will with would you your"
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What a question asks for: its content terms and what each is worth, by rarity in the collection.
-
-    ``weights`` are inverse document frequencies, ``log(1 + (N - n + 0.5) / (n + 0.5))`` as in BM25 (Robertson and
-    Zaragoza 2009, section 3.2); a term unknown to the collection weighs most.
-    """
-
-    terms: tuple[str, ...]
-    weights: Floats
+_UNINDEXED = Passage("", "", "", "")
+FEATURES = ("cosine", "coverage", "year_missing", "fact_missing", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How features become a score.
 
+    The score is the logistic function of ``bias`` plus the weighted features (see ``features``).
+
     Attributes:
-        weights: of the cosine and of the coverage.
+        weights: one per feature, in the order of ``FEATURES``.
+        bias: the logit of a passage without any evidence.
+        cosine_mean: what the model gives for a sentence and a passage that have nothing to do with each other.
+        cosine_spread: the standard deviation of that.
         model: the embedding model it was made for; empty for any.
-        stamp: the collection version it was made for; empty for any.
+        stamp: what else it was made from, in the caller's words; empty for the shipped ones.
     """
 
-    weights: tuple[float, float] = (0.5, 0.5)
+    weights: tuple[float, ...]
+    bias: float
+    cosine_mean: float
+    cosine_spread: float
     model: str = ""
     stamp: str = ""
 
 
-def content_terms(question: str) -> tuple[str, ...]:
-    """The distinct terms of a question without its question words; all of them when nothing else is left."""
-    found = tuple(dict.fromkeys(terms(question)))
-    return tuple(term for term in found if term not in STOP_WORDS) or found
+MINILM = Calibration(
+    weights=(0.48, 4.6, -2.0, -1.5, 1.3), bias=-6.0, cosine_mean=0.17, cosine_spread=0.12, model="all-minilm"
+)
+# Of a model that nobody measured, the cosine is taken to run high, as it does for most: too low a score admits not
+# knowing, too high a one claims to.
+UNKNOWN_MODEL = Calibration(weights=MINILM.weights, bias=MINILM.bias, cosine_mean=0.5, cosine_spread=0.12)
 
 
-def query(question: str, frequencies: Mapping[str, int], rows: int) -> Query:
-    """Weighs a question's terms.
+def default_calibration(model: str) -> Calibration:
+    """The shipped calibration for an embedding model, by its name."""
+    return MINILM if "minilm" in model.casefold() else UNKNOWN_MODEL
+
+
+def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passage | None]) -> Floats:
+    """What speaks for and against each candidate.
 
     Args:
-        question: in plain words.
-        frequencies: in how many chunks each of its ``content_terms`` stands.
-        rows: how many chunks there are.
+        asked: the question.
+        cosines: between the question's vector and each candidate's, in [-1, 1], shape (n,).
+        passages: the candidates' terms, in the same order; None for a chunk that is not in the keyword index.
+
+    Returns:
+        Shape (n, 5), the columns of ``FEATURES``: the cosine; the share of the question's weight found in the passage
+        and its headers, in [0, 1]; 1 when a year that is asked for is in neither the passage nor its date; 1 when the
+        passage holds no fact of the kind that is asked for, such as an amount; the logarithm of one plus the number
+        of content terms, since half of eight terms found proves more than half of two.
     """
-    words = content_terms(question)
-    counts = (min(frequencies.get(word, 0), rows) for word in words)
-    return Query(words, np.array([math.log1p((rows - n + 0.5) / (n + 0.5)) for n in counts]))
+    found = [_found(asked, passage or _UNINDEXED) for passage in passages]
+    evidence = np.full((len(found), len(FEATURES)), math.log1p(len(asked.forms)))
+    evidence[:, 0] = np.nan_to_num(cosines)
+    evidence[:, 1:4] = np.array(found).reshape(-1, 3)
+    return evidence
 
 
-def coverage(asked: Query, passage: Passage | None) -> float:
-    """The share, in [0, 1], of the question's weight that stands in the passage and its headers."""
-    total = asked.weights.sum()
-    if passage is None or not total:
-        return 0.0
-    held = {*passage.head, *passage.body}
-    return float(sum(weight for term, weight in zip(asked.terms, asked.weights, strict=True) if term in held) / total)
+def _found(asked: Question, passage: Passage) -> tuple[float, float, float]:
+    held = np.array([any(map(passage.holds, forms)) for forms in asked.forms], dtype=bool)
+    coverage = asked.weights[held].sum() / (asked.weights.sum() or 1.0)
+    return coverage, not all(map(passage.holds, asked.years)), not all(map(passage.holds, asked.facts))
+
+
+def logits(evidence: Floats, calibration: Calibration) -> Floats:
+    """The log-odds that each candidate answers, shape (n,), from features of shape (n, 5)."""
+    standard = evidence.copy()
+    standard[:, 0] = (standard[:, 0] - calibration.cosine_mean) / calibration.cosine_spread
+    weighted: Floats = standard @ np.array(calibration.weights)
+    return weighted + calibration.bias
+
+
+def logistic(odds: Floats) -> Floats:
+    """``1 / (1 + exp(-odds))``, without overflow."""
+    probability: Floats = np.exp(-np.logaddexp(0.0, -odds))
+    return probability
 
 
 def score(
-    asked: Query,
-    cosines: Sequence[float],
-    passages: Sequence[Passage | None],
-    calibration: Calibration = Calibration(),
+    asked: Question, cosines: Sequence[float], passages: Sequence[Passage | None], calibration: Calibration = MINILM
 ) -> Floats:
-    """The relevance of each candidate, in [0, 1].
+    """The relevance of each candidate, in [0, 1]; 0 throughout for a question that asks nothing, such as a greeting.
 
     Args:
-        asked: the question's terms and their weights.
+        asked: the question.
         cosines: between the question's vector and each candidate's, shape (n,).
         passages: the candidates' terms, in the same order; None for a chunk that is not in the keyword index.
         calibration: of the collection and its embedding model.
@@ -95,6 +108,13 @@ def score(
     Returns:
         Scores of shape (n,).
     """
-    covered = [coverage(asked, passage) for passage in passages]
-    relevance: Floats = np.column_stack([cosines, covered]) @ np.array(calibration.weights)
-    return np.clip(relevance, 0.0, 1.0)
+    if not asked.forms:
+        return np.zeros(len(cosines))
+    return logistic(logits(features(asked, cosines, passages), calibration))
+
+
+def matching_words(question: str, text: str) -> list[str]:
+    """The distinct words of a text that share a content term with a question, as they stand there, in order."""
+    asked = set(content_terms(question))
+    words = dict.fromkeys(re.sub(r"^\W+|\W+$", "", word) for word in text.split())
+    return [word for word in words if asked.intersection(terms(word))]

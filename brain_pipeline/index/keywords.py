@@ -11,16 +11,18 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Self
 
 from brain_pipeline.errors import StoreError
-from brain_pipeline.index.terms import terms
+from brain_pipeline.index.terms import facts, terms
 
-FORMAT = "1"  # of the tables and of the terms: an index of another format is made anew
+FORMAT = "2"  # of the tables and of the terms: an index of another format is made anew
 _BATCH = 500  # rows of one statement; SQLite allows 32,766 variables
-_COMMON = 0.1  # a term in more than this share of the rows finds too much to be worth the search
+_POSTINGS, _POSTINGS_SHARE = 1_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
+_SHORTEST_MISSPELT = 4
+_ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
 _HEAD_WEIGHT = 2.0  # of a term in subject, sender or date against one in the text, in BM25
 
 _SCHEMA = (
@@ -33,7 +35,7 @@ _SCHEMA = (
     "CREATE INDEX passages_by_fingerprint ON passages (fingerprint) WHERE fingerprint != ''",
     """CREATE VIRTUAL TABLE words USING fts5(
         head, body, content='passages', content_rowid='number',
-        tokenize="unicode61 remove_diacritics 0 tokenchars '.:/'"
+        tokenize="unicode61 remove_diacritics 0 tokenchars '.:/_'"
     )""",
     "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
     """CREATE TRIGGER passage_added AFTER INSERT ON passages BEGIN
@@ -66,13 +68,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """An indexed chunk's terms in order: ``head`` of its email's subject, sender and date, ``body`` of its text."""
+    """An indexed chunk: the terms of its email's subject, sender and date, of its text, and its kinds of fact.
+
+    ``terms`` holds them between spaces: looking a few up in a string is faster than making a set of all.
+    """
 
     id: str
     email: str
     kind: str
-    head: tuple[str, ...]
-    body: tuple[str, ...]
+    terms: str
+
+    def holds(self, term: str) -> bool:
+        """Whether the term stands in the chunk or its headers."""
+        return f" {term} " in self.terms
 
 
 class KeywordIndex:
@@ -184,19 +192,33 @@ class KeywordIndex:
     def search(self, words: Sequence[str], limit: int) -> list[str]:
         """The ids of the chunks that hold any of the given terms, best first by BM25, at most ``limit``.
 
-        Terms that stand in every tenth chunk or more are searched for only when there are no rarer ones.
+        Only the rarest terms are searched for, as many as keep the number of chunks to rank small: a search takes much
+        the same time in every collection, and common terms count in the score all the same.
         """
-        frequencies = {term: n for term, n in self.frequencies(words).items() if n}
-        rare = [term for term, n in frequencies.items() if n <= _COMMON * self.count()]
-        query = " OR ".join(f'"{term}"' for term in rare or frequencies)
-        if not query:
+        frequencies = {word: n for word, n in self.frequencies(words).items() if n}
+        rarest = sorted(frequencies, key=lambda word: frequencies[word])
+        budget = max(_POSTINGS, _POSTINGS_SHARE * self.count())
+        total = list(accumulate(frequencies[word] for word in rarest))
+        chosen = [word for word, found in zip(rarest, total, strict=True) if found <= budget] or rarest[:1]
+        if not chosen:
             return []
         found = self._read(
-            "SELECT id FROM words JOIN passages ON number = words.rowid WHERE words MATCH ? "
-            "ORDER BY bm25(words, ?, 1.0), number LIMIT ?",
-            [query, _HEAD_WEIGHT, limit],
+            "SELECT id FROM (SELECT rowid AS found FROM words WHERE words MATCH ? ORDER BY bm25(words, ?, 1.0), rowid"
+            " LIMIT ?) JOIN passages ON number = found",
+            [" OR ".join(f'"{word}"' for word in chosen), _HEAD_WEIGHT, limit],
         )
         return [id_ for (id_,) in found]
+
+    def spellings(self, word: str) -> list[str]:
+        """The indexed terms that an unknown one may have been meant for, such as ``librari`` for ``libari``."""
+        if len(word) < _SHORTEST_MISSPELT or not word.isalpha():
+            return []
+        known = self._read(
+            "SELECT term FROM vocabulary WHERE term >= ? AND term < ? AND abs(length(term) - ?) < ?",
+            [word[0], chr(ord(word[0]) + 1), len(word), _SHORTEST_MISSPELT],
+        )
+        triples = _triples(word)
+        return [term for (term,) in known if _dice(triples, _triples(term)) >= _ALIKE]
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The indexed terms of those of the given chunks that are indexed, by id."""
@@ -207,7 +229,7 @@ class KeywordIndex:
                 batch,
             )
             for id_, email, kind, head, body in rows:
-                found[id_] = Passage(id_, email, kind, tuple(head.split()), tuple(body.split()))
+                found[id_] = Passage(id_, email, kind, f" {head} {body} ")
         return found
 
     def _connect(self) -> sqlite3.Connection:
@@ -269,7 +291,17 @@ class KeywordIndex:
 
 def _columns(entry: Entry) -> tuple[str, ...]:
     head = " ".join(terms(f"{entry.subject}\n{entry.sender}\n{entry.dates}"))
-    return entry.id, entry.email, entry.kind, entry.fingerprint, head, " ".join(terms(entry.text))
+    body = " ".join([*terms(entry.text), *facts(entry.text)])
+    return entry.id, entry.email, entry.kind, entry.fingerprint, head, body
+
+
+def _triples(word: str) -> set[str]:
+    padded = f"^{word}$"
+    return {padded[i : i + 3] for i in range(len(word))}
+
+
+def _dice(first: set[str], second: set[str]) -> float:
+    return 2 * len(first & second) / (len(first) + len(second))
 
 
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:

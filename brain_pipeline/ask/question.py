@@ -1,0 +1,114 @@
+"""What a question asks for: its content terms, what each is worth, and the kind of fact that would answer it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brain_pipeline.ask.stopwords import stop_words
+from brain_pipeline.index.terms import fold, terms
+
+Floats = NDArray[np.float64]
+
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_RELATIVE_YEARS = (
+    (re.compile(r"\blast year(?:'s)?\b|\b(?:letzte[sn]?|vorige[sn]?) jahr\b|\bano pasado\b|\bl'an dernier\b"), -1),
+    (re.compile(r"\bthis year(?:'s)?\b|\bdiese[sm]? jahr\b|\beste ano\b|\bcette annee\b"), 0),
+    (re.compile(r"\bnext year(?:'s)?\b|\bnachste[sn]? jahr\b|\bproximo ano\b|\bl'annee prochaine\b"), 1),
+)
+_ASKED = {
+    "_email": re.compile(r"\be-?mail address|\bmailadresse\b|\bcorreo electronico\b"),
+    "_phone": re.compile(r"\bphone(?: number)?\b|\bextension\b|\b(?:telefon|handy)nummer\b|\btelefono\b"),
+    "_money": re.compile(
+        r"\bhow (?:much|expensive)\b.*\b(?:bills?|charged?|charges|costs?|fees?|owed?|paid|pay|prices?|quoted?|rent"
+        r"|spend|spent|tuition)\b|\b(?:cost|costs|price|prices|fee|fees|salary|tuition|deposit)\b"
+        r"|\bwas kostet\b|\bwie teuer\b|\bcuanto cuestan?\b|\bprecio\b"
+    ),
+    "_time": re.compile(
+        r"\bwhen\b|\b(?:what|which) (?:date|day|evening|hour|month|morning|night|time|week|weekend|year)s?\b|\bwann\b"
+        r"|\bum wie viel uhr\b|\bcuando\b|\ba que hora\b|\bquand\b"
+    ),
+}
+
+
+class Vocabulary(Protocol):
+    """What a keyword index knows of terms; see ``index.keywords.KeywordIndex``."""
+
+    def count(self) -> int:
+        """The number of chunks."""
+
+    def frequencies(self, words: Iterable[str]) -> Mapping[str, int]:
+        """In how many chunks each of the given terms stands."""
+
+    def spellings(self, word: str) -> list[str]:
+        """The terms that an unknown one may have been meant for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as the score reads it.
+
+    Attributes:
+        forms: per content term, the indexed terms that stand for it: itself, or other spellings when it is unknown.
+        weights: what each content term is worth, its inverse document frequency ``log(1 + (N - n + 0.5) / (n + 0.5))``
+            as in BM25 (Robertson and Zaragoza 2009, section 3.2), shape (terms,).
+        years: the content terms that are years.
+        facts: kinds of fact that would answer it, as ``index.terms.facts`` names them.
+    """
+
+    forms: tuple[frozenset[str], ...]
+    weights: Floats
+    years: frozenset[str]
+    facts: frozenset[str]
+
+    @property
+    def words(self) -> list[str]:
+        """Every indexed term to search for."""
+        return sorted(frozenset().union(*self.forms))
+
+
+def content_terms(question: str, today: date | None = None) -> list[str]:
+    """The distinct terms of a question that say what it is about; none for a greeting.
+
+    Args:
+        question: in plain words.
+        today: resolves "last year"; None leaves it out.
+    """
+    folded, years = fold(question), []
+    for pattern, offset in _RELATIVE_YEARS:
+        folded, found = pattern.subn(" ", folded)
+        if found and today:
+            years.append(str(today.year + offset))
+    words = list(dict.fromkeys([*terms(folded), *years]))
+    ignored = stop_words(words)
+    return [word for word in words if word not in ignored]
+
+
+def read_question(question: str, vocabulary: Vocabulary, today: date | None = None) -> Question:
+    """Weighs a question's terms by how rare they are in the collection.
+
+    Args:
+        question: in plain words.
+        vocabulary: the collection's keyword index.
+        today: resolves "last year" and "this year"; None leaves them out.
+    """
+    words = content_terms(question, today)
+    frequencies = dict(vocabulary.frequencies(words))
+    forms = [frozenset({word} if frequencies[word] else (word, *vocabulary.spellings(word))) for word in words]
+    frequencies |= vocabulary.frequencies(frozenset().union(*forms) - frequencies.keys())
+    rows = vocabulary.count()
+    counts = (min(max(frequencies[form] for form in group), rows) for group in forms)
+    folded = fold(question)
+    return Question(
+        forms=tuple(forms),
+        weights=np.array([math.log1p((rows - n + 0.5) / (n + 0.5)) for n in counts]),
+        years=frozenset(word for word in words if _YEAR.fullmatch(word)),
+        facts=frozenset(kind for kind, pattern in _ASKED.items() if pattern.search(folded)),
+    )
