@@ -74,7 +74,8 @@ def is_binary(content: bytes, *, share: float = 0.1) -> bool:
     """Whether ``content`` is no text in any charset: more than ``share`` of its beginning is control characters."""
     sample = content[:4096]
     controls = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in sample)  # noqa: PLR2004  (ASCII)
-    wide = 0.4 * len(sample) <= sample.count(0) <= 0.6 * len(sample)
+    halves = sorted((sample[::2].count(0), sample[1::2].count(0)))
+    wide = halves[1] > 0.3 * len(sample) and halves[0] < 0.1 * len(sample)  # UTF-16 in a Western language
     return controls > share * len(sample) and not wide
 
 

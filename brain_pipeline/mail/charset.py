@@ -9,7 +9,6 @@ import chardet
 
 # Labels that mean more than they say (https://encoding.spec.whatwg.org/#names-and-labels) or that Python does not know.
 _SUPERSETS = {
-    "ascii": "cp1252",
     "iso8859-1": "cp1252",
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
@@ -123,7 +122,7 @@ def _as_utf8(data: bytes, codec: str | None) -> str | None:
 
 
 def _as_declared(data: bytes, codec: str | None) -> str | None:
-    if codec is None or codec == "utf-8" or (codec == "cp1252" and _looks_foreign(data)):
+    if codec in {None, "ascii", "utf-8"} or (codec == "cp1252" and _looks_foreign(data)):
         return None
     text = _strict(data, codec)
     if text is None and codec == "cp950":

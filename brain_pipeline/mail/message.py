@@ -17,6 +17,7 @@ from brain_pipeline.records import Kind, Mail, Skip
 
 _ID = re.compile(r"<[^<>]+>")
 _FORWARD = re.compile(r"^\s*(?:fwd?|wg|tr|rv|enc|i|doorst|vb|vs)\s*:", re.IGNORECASE)
+_OUTLOOK_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MAX_SENDER = 65_536
 _MAX_RECIPIENTS = 1_048_576
 
@@ -31,6 +32,8 @@ def read_message(
     """
     if not raw.strip(b" \t\r\n\0"):
         return Skip("the message is empty")
+    if raw.startswith(_OUTLOOK_FILE):
+        return Skip("an Outlook .msg file; save it as .eml to have it read")
     root = parse(raw)
     if not root.headers and is_binary(raw):
         return Skip("not a mail message")
@@ -42,6 +45,7 @@ def read_message(
         root.headers,
         sender_address,
         content.text,
+        is_html=content.is_html,
         newsletter_senders=newsletter_senders,
         email_senders=email_senders,
     )
