@@ -10,13 +10,15 @@ from datetime import datetime
 import regex  # unlike re, it tells whether what came so far may be the beginning of a match
 from llama_index.core.llms.llm import LLM
 
+from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.ask.prompt import NO_ANSWER, build_messages
 from brain_pipeline.errors import ModelBadResponse
 from brain_pipeline.records import NOT_FOUND, Confidence, Source
 
 HIGH, LOW = 0.7, 0.3  # the contract's thresholds of a source's score
+LONGEST_REPLY = 20_000  # characters
 
-_ATTRIBUTION_LINE = regex.compile(r"^\W*(found in|sources?)\s*:.*$", regex.IGNORECASE | regex.MULTILINE)
+_WITHOUT_SOURCES = PlainText(())
 _REFUSAL = regex.compile(
     rf"{NO_ANSWER}|{regex.escape(NOT_FOUND)}"
     r"|^(sorry,? |unfortunately,? |i'?m sorry,? (but )?)?(the|these|those|your|none of the) (provided |given )?"
@@ -41,44 +43,38 @@ async def ask_model(
     generator ends the call.
 
     Raises:
-        ModelError: the model failed; ``ModelBadResponse`` when it said nothing.
+        ModelError: the model failed; ``ModelBadResponse`` when it said nothing, or would not stop.
     """
-    messages = build_messages(question, sources, now=now, boundary=secrets.token_hex(8))
+    boundary = secrets.token_hex(8)
+    messages = build_messages(question, sources, now=now, boundary=boundary)
+    plain = PlainText(sources, boundary)
     replies = await llm.astream_chat(messages)
     reply = ""
     async with aclosing(replies):
         async for response in replies:
             reply = response.message.content or ""
-            yield settled(reply)
-    yield read_reply(reply)
+            if len(reply) > LONGEST_REPLY:
+                raise ModelBadResponse("The language model does not come to an end; ask again, or try another model.")
+            yield settled(reply, plain)
+    yield read_reply(reply, plain)
 
 
-def read_reply(reply: str) -> str | None:
-    """The answer in a model's reply, or None when it declines.
-
-    Lines that claim a provenance are dropped: only metadata says where an answer was found.
+def read_reply(reply: str, plain: PlainText = _WITHOUT_SOURCES) -> str | None:
+    """The answer in a model's reply as plain text, or None when it declines.
 
     Raises:
         ModelBadResponse: nothing is left of the reply.
     """
-    text = _without_attributions(reply).strip()
+    text = plain.whole(reply)
     if not text:
         raise ModelBadResponse("The language model gave an empty answer; ask again, or try another model.")
     return None if _REFUSAL.search(text) else text
 
 
-def settled(reply: str) -> str:
+def settled(reply: str, plain: PlainText = _WITHOUT_SOURCES) -> str:
     """The beginning of an unfinished reply that can be shown already.
 
-    What may yet turn out to be a refusal or a claim of provenance is held back, so that ``read_reply`` of the finished
-    reply begins with it, unless the model takes back a whole answer in a later sentence.
+    What may yet turn out to be a refusal, a link or a claim of provenance is held back, so that ``read_reply`` of the
+    finished reply begins with it, unless the model takes back a whole answer in a later sentence.
     """
-    text = _without_attributions(reply)
-    for pattern in (_ATTRIBUTION_LINE, _REFUSAL):
-        if held := pattern.search(text, partial=True):
-            text = text[: held.start()]
-    return text.strip()
-
-
-def _without_attributions(reply: str) -> str:
-    return str(_ATTRIBUTION_LINE.sub("", reply.replace("\r\n", "\n")))
+    return plain.begun(reply, _REFUSAL)

@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.index.chunk import sentences
 from brain_pipeline.records import Source
 
@@ -27,7 +28,8 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     Raises:
         ModelError: the embedding model failed.
     """
-    windows = [(source, window) for source in sources for window in _windows(source.passage)]
+    plain = PlainText(sources)
+    windows = [(source, window) for source in sources for window in _windows(plain.whole(source.passage))]
     if not windows:
         return f"{INTRODUCTION} {sources[0].subject}"
     asked = np.asarray(await embedder.aget_query_embedding(question))

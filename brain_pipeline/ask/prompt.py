@@ -12,6 +12,7 @@ from datetime import datetime
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
+from brain_pipeline.ask.plain import visible
 from brain_pipeline.records import Source
 
 NO_ANSWER = "NOT IN THE EMAILS"
@@ -50,4 +51,5 @@ def build_messages(question: str, sources: Sequence[Source], *, now: datetime, b
 def _fenced(number: int, source: Source, boundary: str) -> str:
     day = f"{source.day:%A} {source.day.isoformat()}" if source.day else "unknown date"
     heading = f"Subject: {source.subject or '(no subject)'}\nDate: {day}\nFrom: {source.sender or 'unknown'}"
-    return f"<<{boundary} source {number}\n{heading}\n\n{source.passage}\n{boundary} end of source {number}>>"
+    text = visible(f"{heading}\n\n{source.passage}")  # other programs may have stored what no reader sees
+    return f"<<{boundary} source {number}\n{text}\n{boundary} end of source {number}>>"

@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +34,8 @@ _NETWORKS = tuple(
 )
 _TAILNET = ".ts.net"
 _PATIENCE = 2.0  # seconds a look-up may take at start-up
-_LOOK_UPS = 4  # at once; a name server that hangs must not use up the threads that everything else runs on
+# A name server that hangs must not use up the threads that everything else runs on.
+_LOOK_UPS = ThreadPoolExecutor(4, "look-up")
 
 
 def is_household(address: str) -> bool:
@@ -52,13 +53,10 @@ def is_household(address: str) -> bool:
 class Guard:
     """Says where a connection may go.
 
-    ``allowed`` are hosts outside the household that the owner allows by name. Safe to use from several threads.
+    ``allowed`` are hosts outside the household that the owner allows by name.
     """
 
     allowed: frozenset[str] = frozenset()
-    _pool: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(_LOOK_UPS, "look-up"), repr=False, compare=False
-    )
 
     @classmethod
     def of(cls, hosts: Iterable[str]) -> Guard:
@@ -78,7 +76,7 @@ class Guard:
         if not host or host in self.allowed or host.endswith(_TAILNET):
             return
         try:
-            found = _addresses(self._look_up(host, 0).result(_PATIENCE))
+            found = _addresses(_look_up(host, 0).result(_PATIENCE))
         except (TimeoutError, OSError, UnicodeError):
             return
         if foreign := next((address for address in found if not is_household(address)), None):
@@ -92,7 +90,7 @@ class Guard:
             httpx.ConnectError: nobody knows the name.
             httpx.ConnectTimeout: nobody said in time.
         """
-        looking = self._look_up(host, port)
+        looking = _look_up(host, port)
         try:
             return self._checked(host, looking.result(timeout))
         except TimeoutError as error:
@@ -104,15 +102,12 @@ class Guard:
     async def aaddresses(self, host: str, port: int, timeout: float | None) -> list[str]:  # noqa: ASYNC109
         """As ``addresses``, without holding up the event loop."""
         try:
-            looking = asyncio.wrap_future(self._look_up(host, port))
+            looking = asyncio.wrap_future(_look_up(host, port))
             return self._checked(host, await asyncio.wait_for(looking, timeout))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no address of {host} in time") from error
         except (OSError, UnicodeError) as error:
             raise httpx.ConnectError(f"no address of {host}: {error}") from error
-
-    def _look_up(self, host: str, port: int) -> Future[list[Any]]:
-        return self._pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
 
     def _checked(self, host: str, found: list[Any]) -> list[str]:
         addresses = _addresses(found)
@@ -142,6 +137,10 @@ def _urls(settings: Settings) -> Iterator[str]:
         yield settings.llm_fallback_url
     if settings.chroma_url is not None:
         yield settings.chroma_url
+
+
+def _look_up(host: str, port: int) -> Future[list[Any]]:
+    return _LOOK_UPS.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
 
 
 def _host(url: str) -> str:
