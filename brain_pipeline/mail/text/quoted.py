@@ -100,19 +100,17 @@ def _mark_attributions(lines: list[str], quoted: list[bool]) -> None:
         last = n - 1
         while last > 0 and not lines[last].strip():
             last -= 1
-        if quoted[last] or not lines[last].rstrip().endswith(":"):
-            continue
-        for first in range(last, max(last - _MAX_ATTRIBUTION_LINES, -1), -1):
-            if quoted[first] or not lines[first].strip():
-                break
-            whole = _attribution_length(lines, first) == last - first + 1
-            if whole and (first == last or _ATTRIBUTION_START.match(lines[first])):
-                quoted[first : last + 1] = [True] * (last - first + 1)
-                break
-        else:
-            continue
-        if not quoted[last] and _LOOSE_ATTRIBUTION.search(lines[last]):
-            quoted[last] = True
+        if not quoted[last] and lines[last].rstrip().endswith(":"):
+            first = _attribution_start(lines, last)
+            quoted[first : last + 1] = [True] * (last + 1 - first)
+
+
+def _attribution_start(lines: list[str], last: int) -> int:
+    """Where the attribution that ends in line ``last`` begins; after it when that is no attribution."""
+    for first in range(max(last + 1 - _MAX_ATTRIBUTION_LINES, 0), last + 1):
+        if _ATTRIBUTION_START.match(lines[first]) and _attribution_length(lines, first) == last + 1 - first:
+            return first
+    return last if _LOOSE_ATTRIBUTION.search(lines[last]) else last + 1
 
 
 def _mark_signature(lines: list[str], quoted: list[bool]) -> None:

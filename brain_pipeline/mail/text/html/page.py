@@ -189,7 +189,8 @@ class Page:
         for row in table.rows:
             cells = [[block for block in cell if block] for cell in row]
             filled = [cell for cell in cells if cell]
-            if len(filled) > 1 and all(len(cell) == 1 and len(cell[0]) <= _MAX_CELL for cell in filled):
+            is_row = len(filled) > 1 or (table.has_header and len(cells) > 1)
+            if is_row and all(len(cell) == 1 and len(cell[0]) <= _MAX_CELL for cell in filled):
                 wanted = cells if table.has_header else filled
                 self.blocks.append(" | ".join(cell[0] if cell else "" for cell in wanted))
                 continue
