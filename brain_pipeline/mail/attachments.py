@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from brain_pipeline.mail.calendars import calendar_text
 from brain_pipeline.mail.charset import decode
-from brain_pipeline.mail.text import clean, html_to_text, one_line, strip_enriched
+from brain_pipeline.mail.text import clean, html_to_text, one_line, strip_enriched, visible
 from brain_pipeline.records import Attachment
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w:.-]+)", re.IGNORECASE)
@@ -56,7 +56,7 @@ def read_attachment(name: str, media_type: str, content: bytes, charset: str | N
     kind = _kind(name, media_type)
     shown = one_line(name) or _default_name(media_type)
     if kind == "calendar":
-        calendar = clean(decode(content, charset))
+        calendar = visible(decode(content, charset))
         return Reading(Attachment(shown, media_type, clean(calendar_text(calendar))), calendar=calendar)
     if kind == "html":
         return Reading(Attachment(shown, media_type, html_to_text(html_from_bytes(content, charset))))

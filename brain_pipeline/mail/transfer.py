@@ -9,6 +9,7 @@ from brain_pipeline.mail.headers import decode_base64
 
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,3}[ \t]*")
 _PROSE = re.compile(rb"[A-Za-z]{2,}[,.;:!?]?[ \t]+[A-Za-z]{2,}")
+_PADDED_BREAK = re.compile(rb"=[ \t]+\r?\n")
 _UU_BEGIN = re.compile(r"^begin(?:-base64)? [0-7]{3,4} (\S[^\r\n]*)\r?\n", re.MULTILINE)
 _UU_END = re.compile(r"^(?:end|====)[ \t]*\r?$\n?", re.MULTILINE)
 _UU_FIRST_LINE = re.compile(r"[ -z]{1,90}\r?$", re.MULTILINE)
@@ -23,7 +24,7 @@ def undo(body: bytes, encoding: str, *, is_text: bool) -> bytes:
     if encoding == "base64":
         return _undo_base64(body, is_text=is_text)
     if encoding == "quoted-printable":
-        return binascii.a2b_qp(body)
+        return binascii.a2b_qp(_PADDED_BREAK.sub(b"=\n", body))
     if encoding in {"uuencode", "x-uuencode", "x-uue", "uue"}:
         return _undo_uuencode(body)
     if is_text and _ALL_BASE64.fullmatch(body):
@@ -42,7 +43,7 @@ def _is_utf8(data: bytes) -> bool:
 
 def _undo_base64(body: bytes, *, is_text: bool) -> bytes:
     """Base64; of a text also the plain lines that a mailing list added below, or all of it when it is prose."""
-    if not is_text:
+    if not is_text or not _PROSE.search(body):
         return _base64_runs(body)
     lines = body.splitlines(keepends=True)
     first_prose = next((n for n, line in enumerate(lines) if _PROSE.search(line)), len(lines))
@@ -51,8 +52,6 @@ def _undo_base64(body: bytes, *, is_text: bool) -> bytes:
         encoded.pop()
     plain = b"".join(lines[len(encoded) :])
     decoded = _base64_runs(b"".join(encoded))
-    if first_prose == len(lines):
-        return decoded or _base64_runs(body)
     return decoded + b"\n" + plain if decoded else plain
 
 

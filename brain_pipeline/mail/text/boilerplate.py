@@ -39,14 +39,14 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])")
 _WRAPPED = 45
 # What is longer than any footer's sentence is a text whose sentences can't be told apart.
 _LONGEST = 400
-_TAIL = 0.5
 _LINKS = "\n\nLinks:\n"
 
 
 def has_unsubscribe_line(text: str) -> bool:
     """Whether the second half of ``text`` tells how to unsubscribe, as only bulk mail does."""
     prose = text.partition(_LINKS)[0]
-    return bool(_UNSUBSCRIBE.search(prose, int(len(prose) * _TAIL)))
+    middle = prose.rfind("\n", 0, len(prose) // 2) + 1
+    return bool(_UNSUBSCRIBE.search(prose, middle))
 
 
 def strip_boilerplate(text: str) -> str:

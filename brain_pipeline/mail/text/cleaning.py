@@ -22,11 +22,13 @@ def clean(text: str) -> str:
 
     Zero-width and Unicode tag characters go, with all other invisible ones: they are how instructions are hidden.
     """
-    text = _LINE_BREAKS.sub("\n", text)
-    text = _INVISIBLE.sub("", text)
-    if not text.isascii():
-        text = _SPACES.sub(" ", _SURROGATES.sub("\ufffd", text))
+    text = _SPACES.sub(" ", visible(text))
     return _BLANK_LINES.sub("\n\n", _TRAILING_SPACE.sub("", text)).strip("\n")
+
+
+def visible(text: str) -> str:
+    """``text`` in visible characters and with one kind of line break, its layout untouched."""
+    return _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text)))
 
 
 def one_line(text: str) -> str:
