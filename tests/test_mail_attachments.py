@@ -6,7 +6,7 @@ import struct
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brain_pipeline.mail import tnef
@@ -58,6 +58,7 @@ def test_pdf_without_the_extra_is_named_with_the_remedy(monkeypatch):
     assert "family-brain[pdf]" in reading.note
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 600))
 def test_a_damaged_pdf_never_raises(junk, at):
     whole = pdf_of("Zoo trip")
@@ -129,6 +130,7 @@ def test_winmail_without_the_extra_is_named_with_the_remedy(monkeypatch):
     assert "family-brain[tnef]" in mail.notes[0]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(0, len(WINMAIL)))
 def test_damaged_winmail_never_raises(junk, at):
     tnef.unwrap(WINMAIL[:at] + junk + WINMAIL[at:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from brain_pipeline.mail.text import (
@@ -192,6 +192,7 @@ def test_endless_depth_is_cut():
     assert html_to_text("<p>seen</p>" + "<div>" * 300_000 + "never") == "seen"
 
 
+@settings(deadline=None)
 @given(st.text())
 @example("\ud800<p>\udfff")
 def test_any_text_is_html(text):
@@ -235,6 +236,7 @@ def test_clean(dirty, text):
     assert clean(text) == text
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()))
 def test_cleaning_twice_changes_nothing(text):
     once = clean(text)
@@ -323,6 +325,7 @@ LINES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(LINES | st.text(max_size=30)).map("\n".join))
 def test_splitting_loses_no_line(text):
     new, quoted = split_quoted(text)

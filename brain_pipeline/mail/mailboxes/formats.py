@@ -11,7 +11,7 @@ from brain_pipeline.mail.text import looks_like_html
 Format = Literal["message", "emlx", "mbox", "zip", "html"]
 
 HEAD_BYTES = 4_096
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _FRAMED: dict[str, Format] = {".emlx": "emlx", ".mbox": "mbox", ".mbx": "mbox", ".zip": "zip"}
 _MAILDIR_FOLDERS = frozenset({"cur", "new"})
 

@@ -29,7 +29,7 @@ def split_mbox(stream: BinaryIO, origin: str) -> Iterator[RawMessage | Skip]:
     message = _Message(origin, 1)
     separator = b""
     previous = b""
-    begun = False
+    begun = in_reply = False
     for line in iter(lambda: stream.readline(_LINE_BYTES), b""):
         at_start = not previous or previous.endswith(b"\n")
         if separator:
@@ -48,7 +48,8 @@ def split_mbox(stream: BinaryIO, origin: str) -> Iterator[RawMessage | Skip]:
                 separator = previous = line
                 continue
         begun = begun or bool(line.strip())
-        escaped = at_start and line.startswith(b">") and not previous.startswith(b">") and _QUOTED_FROM.match(line)
+        escaped = at_start and not in_reply and _QUOTED_FROM.match(line)
+        in_reply = not escaped and line.startswith(b">")
         message.add(line[1:] if escaped else line)
         previous = line
     if separator:
