@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from api.router import router
+from api.security import Security, require_token
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
 from brain_pipeline.models.guard import require_household
@@ -26,13 +27,16 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
 
     Args:
         settings: default those of the environment.
-        brain: used instead of one made from ``settings``.
+        brain: used instead of one made from ``settings``, which then say who may ask.
 
     Raises:
-        ConfigError: the settings can't be used, or name a server outside the household.
+        ConfigError: the settings can't be used, name a server outside the household, or would let others ask without
+            a token.
     """
     own = brain or Brain(settings or Settings.load())
-    require_household(own.settings)
+    settings = settings or own.settings
+    require_household(settings)
+    require_token(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -47,6 +51,7 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
     # The interactive documentation pages load scripts from a public server; /openapi.json remains.
     app = FastAPI(title="Family Brain", version="0.1.0", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.family_brain = own
+    app.add_middleware(Security, settings=settings)
     app.include_router(router)
 
     @app.get("/healthz", tags=["health"], summary="Whether the service runs")

@@ -21,16 +21,17 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
         announce: called with the service's URL once it listens.
 
     Raises:
-        ConfigError: the address can't be listened on.
+        ConfigError: the address can't be listened on, or the settings can't be used; see ``create_app``.
     """
     settings = brain.settings
+    app = create_app(settings, brain)
     with _listen(settings.host, settings.port) as listening:
         host, port = listening.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         brain.catalog.store.ownership.announce(url)
         announce(url)
         config = uvicorn.Config(
-            create_app(settings, brain),
+            app,
             log_level=settings.log_level,
             access_log=False,  # it would write down every question
             server_header=False,

@@ -25,7 +25,11 @@ class RemoteBrain:
 
     def __init__(self, settings: Settings, url: str) -> None:
         self.settings = settings
-        self._client = httpx.Client(base_url=url, timeout=settings.request_timeout + 5, trust_env=False)
+        token = settings.api_token
+        headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
+        self._client = httpx.Client(
+            base_url=url, headers=headers, timeout=settings.request_timeout + 5, trust_env=False
+        )
 
     def __enter__(self) -> Self:
         return self

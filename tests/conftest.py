@@ -46,5 +46,6 @@ def _nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
             monkeypatch.delenv(name)
     for name in ("CHROMA_DB_PATH", "CHROMA_URL", "OLLAMA_BASE_URL", "OLLAMA_EMBED_MODEL", "LLM_URL", "LLM_MODEL"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BRAIN_ALLOWED_HOSTS", "testserver")  # what Starlette's client calls every application
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data-home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))
