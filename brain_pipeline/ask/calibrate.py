@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from brain_pipeline.ask.question import Floats
-from brain_pipeline.ask.score import FEATURES, Calibration, logits
+from brain_pipeline.ask.score import FEATURES, Calibration, logistic, logits
 from brain_pipeline.index.chunk import sentences
 
 SAMPLE = 500  # stored chunks to calibrate with
@@ -149,14 +149,22 @@ def _regress(x: Floats, right: NDArray[np.bool_], prior: Floats) -> Floats:
     """
     design = np.column_stack([x, np.ones(len(x))])
     precision = np.diag([*(_PRIOR_QUESTIONS * np.maximum(x.var(axis=0), 0.01) / 4), 0.01])
+
+    def loss(coefficients: Floats) -> float:
+        odds, moved = design @ coefficients, coefficients - prior
+        return float(np.logaddexp(0.0, odds).sum() - odds[right].sum() + moved @ precision @ moved / 2)
+
     coefficients = prior.copy()
     for _ in range(_STEPS):
-        expected = np.exp(-np.logaddexp(0.0, -(design @ coefficients)))
+        expected = logistic(design @ coefficients)
         gradient = design.T @ (expected - right) + precision @ (coefficients - prior)
         curvature = (design * (expected * (1 - expected))[:, None]).T @ design + precision
         step = np.linalg.solve(curvature, gradient)
-        coefficients -= step
-        if np.abs(step).max() < _TOLERANCE:
+        # Far from the optimum the curvature is nearly flat and a whole step would overshoot.
+        while np.abs(step).max() > _TOLERANCE and loss(coefficients - step) > loss(coefficients):
+            step /= 2
+        coefficients = coefficients - step
+        if np.abs(step).max() <= _TOLERANCE:
             break
     return coefficients
 

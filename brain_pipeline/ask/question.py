@@ -24,6 +24,7 @@ _RELATIVE_YEARS = (
     (re.compile(r"\bnext year(?:'s)?\b|\bnachste[sn]? jahr\b|\bproximo ano\b|\bl'annee prochaine\b"), 1),
 )
 _ASKED = {
+    "_address": re.compile(r"(?<!mail )(?<!web )(?<!ip )\baddress\b|\badresse\b|\bdireccion\b"),
     "_email": re.compile(r"\be-?mail address|\bmailadresse\b|\bcorreo electronico\b"),
     "_phone": re.compile(r"\bphone(?: number)?\b|\bextension\b|\b(?:telefon|handy)nummer\b|\btelefono\b"),
     "_money": re.compile(

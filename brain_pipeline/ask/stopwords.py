@@ -22,12 +22,12 @@ where whether which while who whom whose why will with within without would yet 
 _CARRIERS = """
 able ask asked came come comes coming day days date dates find found gave get gets getting give given go goes going gone
 got happen hour hours keep kept kind knew know knows let lets made make makes making need needs now put said say says
-saw see seem seen sort take taken takes thing things think thought time times told took try type use used want wanted
-wants way went
+saw see seem seen sort take taken takes thing things think thought time times today told tomorrow tonight took try type
+use used want wanted wants way went yesterday
 """
 _GREETINGS = """
 bye cheers goodbye good hello hey hi lol morning evening afternoon ok okay thank thanks thx welcome
-bonjour ciao danke gracias guten hallo hola merci moin obrigado servus
+bonjour ciao danke gracias guten hallo hola merci moin morgen obrigado servus
 """
 _GERMAN = """
 aber als am an auch auf aus bei bis bitte da dann das dass dein dem den der des dich dir du durch ein eine einem einen

@@ -18,7 +18,7 @@ from typing import Any, Self
 from brain_pipeline.errors import StoreError
 from brain_pipeline.index.terms import facts, terms
 
-FORMAT = "2"  # of the tables and of the terms: an index of another format is made anew
+FORMAT = "3"  # of the tables and of the terms: an index of another format is made anew
 _BATCH = 500  # rows of one statement; SQLite allows 32,766 variables
 _POSTINGS, _POSTINGS_SHARE = 1_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
 _SHORTEST_MISSPELT = 4

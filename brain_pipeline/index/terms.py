@@ -28,8 +28,8 @@ def fold(text: str) -> str:
     """``text`` without case and diacritics: ``Jürgen`` and ``JURGEN`` are one."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
 
 
 def terms(text: str) -> list[str]:
@@ -64,6 +64,10 @@ def date_words(day: date | None) -> str:
 
 
 _HELD = {
+    "address": re.compile(
+        r"\d\w*,? (?:\w+\.? ){0,3}(?:ave|avenue|blvd|boulevard|court|ct|drive|lane|ln|place|plaza|road|rd|street|way)\b"
+        r"|\b[a-z]{2} \d{5}\b|\bbox \d|\w+(?:stra(?:ss|ß)e|str\.|weg|platz) \d|\b(?:calle|rue|via) \w+"
+    ),
     "email": re.compile(r"\S@\w[\w-]*\.\w"),
     "phone": re.compile(r"\d{3}[-. /]\d{4}|\d{3}\)? ?\d{3}|\b(?:x|ext\.? ?)\d{2,5}\b|\+\d\d"),
     "money": re.compile(
