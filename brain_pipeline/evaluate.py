@@ -141,8 +141,8 @@ def _read(line: str, where: str) -> LabelledQuestion:
             now = now.replace(tzinfo=tz.gettz(row["zone"]))
         return LabelledQuestion(
             question=str(row["question"]),
-            gold=frozenset(map(str, row["gold"])),
-            keys=tuple(map(str, row.get("keys") or ())),
+            gold=frozenset(_strings(row["gold"])),
+            keys=tuple(_strings(row.get("keys") or [])),
             kind=str(row.get("kind") or row.get("type") or ""),
             now=now,
         )
@@ -150,6 +150,12 @@ def _read(line: str, where: str) -> LabelledQuestion:
         raise InvalidRequest(
             f'{where} is no question: it needs an object such as {{"question": "...", "gold": ["a.eml"]}}.'
         ) from error
+
+
+def _strings(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError(f"a list is needed, not {type(value).__name__}")
+    return list(map(str, value))
 
 
 def evaluate(questions: Iterable[LabelledQuestion], retrieve: Retrieve, answer: Answer | None = None) -> Evaluation:
