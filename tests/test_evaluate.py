@@ -167,7 +167,8 @@ def test_questions_are_read_from_lines(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["nonsense", "[]", '{"question": "x"}', '{"gold": []}', '{"question": "x", "gold": 3}', '{"question": "x", "gold": "a.eml"}',
+    ["nonsense", "[]", '{"question": "x"}', '{"gold": []}', '{"question": "x", "gold": 3}',
+     '{"question": "x", "gold": "a.eml"}',
      '{"question": "x", "gold": [], "now": "soon"}'],
 )  # fmt: skip
 def test_a_line_that_is_no_question_is_named(tmp_path, line):
