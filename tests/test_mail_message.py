@@ -311,6 +311,8 @@ def test_split_and_external_messages_say_so():
     assert "Beginning" in first.text
     assert first.notes == ("only part 1 of 3 of a split message",)
     assert read(b"Content-Type: message/partial; number=2; id=x\n\nmiddle").text == "middle"
+    piece = base64.encodebytes(bytes(200))
+    assert read(b"Content-Type: message/partial; number=2; id=x\n\n" + piece).text == ""
     away = read(b'Content-Type: message/external-body; access-type=URL; URL="https://a.example/x"\n\nX: y\n')
     assert away.notes == ("an attachment is kept elsewhere: https://a.example/x",)
 

@@ -10,7 +10,7 @@ from brain_pipeline.mail.attachments import html_from_bytes, is_binary, read_att
 from brain_pipeline.mail.charset import decode
 from brain_pipeline.mail.mime import Part
 from brain_pipeline.mail.text import clean, html_to_text, looks_like_html, one_line, strip_enriched, unflow
-from brain_pipeline.mail.transfer import extract_uuencoded
+from brain_pipeline.mail.transfer import extract_uuencoded, is_base64
 from brain_pipeline.records import Attachment
 
 _MOSTLY_CONTROLS = 0.3
@@ -56,7 +56,8 @@ def read_leaf(part: Part) -> Content:
     if media_type in _ENCRYPTED or media_type.startswith("message/external"):
         return _out_of_reach(part)
     if media_type == "message/partial":
-        content = read_plain_text(part.content(), part)
+        body = part.content()
+        content = Content() if is_base64(body) else read_plain_text(body, part)
         content.notes.append(f"only part {one_line(part.params.get('number', '?'))} of a split message")
         return content
     if _is_for_readers(part, name):

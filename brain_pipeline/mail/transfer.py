@@ -27,10 +27,15 @@ def undo(body: bytes, encoding: str, *, is_text: bool) -> bytes:
         return binascii.a2b_qp(_PADDED_BREAK.sub(b"=\n", body))
     if encoding in {"uuencode", "x-uuencode", "x-uue", "uue"}:
         return _undo_uuencode(body)
-    if is_text and _ALL_BASE64.fullmatch(body):
+    if is_text and is_base64(body):
         decoded = _undo_base64(body, is_text=False)
         return body if b"\0" in decoded or not _is_utf8(decoded) else decoded
     return body
+
+
+def is_base64(body: bytes) -> bool:
+    """Whether ``body`` is lines of base64 and nothing else."""
+    return bool(_ALL_BASE64.fullmatch(body))
 
 
 def _is_utf8(data: bytes) -> bool:
