@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from api.page import add_page
 from api.router import router
 from api.security import Security, require_token
 from brain_pipeline.brain import Brain
@@ -53,6 +54,7 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
     app.state.family_brain = own
     app.add_middleware(Security, settings=settings)
     app.include_router(router)
+    add_page(app)
 
     @app.get("/healthz", tags=["health"], summary="Whether the service runs")
     async def healthz() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from brain_pipeline.ask.score import content_terms
+from brain_pipeline.ask.question import content_terms
 from brain_pipeline.index.terms import terms
 
 
