@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -11,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from brain_pipeline.errors import BrainError
 
 if TYPE_CHECKING:
     from brain_pipeline.brain import Brain
-    from brain_pipeline.records import Answer, Report
+    from brain_pipeline.records import Answer, Found, Piece, Report, Source
     from brain_pipeline.remote import RemoteBrain
     from brain_pipeline.settings import Settings
 
@@ -83,15 +86,42 @@ def ask(
 ) -> None:
     """Ask a question."""
     with _open(_settings(environment)) as brain:
-        _show(brain.query(question, top_k=top_k, source=source))
+        if out.is_terminal:
+            asyncio.run(_watch(brain.astream(question, top_k=top_k, source=source)))
+        else:
+            _show(brain.query(question, top_k=top_k, source=source))
+
+
+async def _watch(events: AsyncGenerator[Found | Piece | Answer, None]) -> None:
+    """Shows the sources at once, above them the answer's words as they come, at last the answer itself."""
+    from rich.live import Live
+
+    from brain_pipeline.records import Found, Piece
+
+    text = ""
+    sources: Sequence[Source] = ()
+    with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
+        async for event in events:
+            if isinstance(event, Found):
+                sources = event.sources
+            elif isinstance(event, Piece):
+                text += event.text
+            shown = _lines(text, sources) if isinstance(event, Found | Piece) else _answer_lines(event)
+            live.update(shown, refresh=True)
 
 
 def _show(answer: Answer) -> None:
-    out.print(answer.text, style="bold", markup=False)
-    for source in answer.sources:
-        out.print(f"  {source.attribution}", style="cyan", markup=False)
-    if answer.sources:
-        out.print(f"  confidence {answer.confidence}, {answer.query_time_ms} ms", style="dim", markup=False)
+    out.print(_answer_lines(answer))
+
+
+def _answer_lines(answer: Answer) -> Text:
+    footer = f"  confidence {answer.confidence}, {answer.query_time_ms} ms" if answer.sources else ""
+    return _lines(answer.text, answer.sources, footer)
+
+
+def _lines(text: str, sources: Sequence[Source], footer: str = "") -> Text:
+    lines = [Text(text or "…", "bold"), *(Text(f"  {source.attribution}", "cyan") for source in sources)]
+    return Text("\n").join([*lines, Text(footer, "dim")] if footer else lines)
 
 
 @app.command()

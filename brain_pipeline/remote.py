@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +12,7 @@ from typing import Any, Self
 import httpx
 
 from brain_pipeline.errors import BrainError, BrainUnavailable, InvalidRequest
-from brain_pipeline.records import Answer, RawMessage, Report, Skip, Source, Stats
+from brain_pipeline.records import Answer, Found, Piece, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
 MESSAGES_AT_ONCE = 50
@@ -41,9 +43,41 @@ class RemoteBrain:
 
     def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
         """Asks a question; see ``Brain.aquery``. Its sources carry what the HTTP contract tells of them."""
-        wanted = {"top_k": top_k} if top_k is not None else {}
-        body = self._send("GET", "/brain/query", params={"q": question, "source": source, **wanted})
-        return Answer(body["answer"], tuple(map(_source, body["sources"])), body["confidence"], body["query_time_ms"])
+        return _answer(self._send("GET", "/brain/query", params=_asked(question, top_k, source)))
+
+    async def astream(
+        self, question: str, *, top_k: int | None = None, source: str = "all"
+    ) -> AsyncGenerator[Found | Piece | Answer, None]:
+        """``query`` as it goes; see ``Brain.astream``."""
+        ours = self._client
+        with self._unreachable():
+            async with (
+                httpx.AsyncClient(
+                    base_url=ours.base_url, headers=ours.headers, timeout=ours.timeout, trust_env=False
+                ) as client,
+                client.stream("GET", "/brain/query/stream", params=_asked(question, top_k, source)) as response,
+            ):
+                if not response.is_success:
+                    raise self._refusal(response.status_code, json.loads(await response.aread()))
+                name = rest = ""
+                async for text in response.aiter_text():
+                    *lines, rest = (rest + text).split("\n")
+                    for line in lines:
+                        field, _, value = line.partition(": ")
+                        if field == "event":
+                            name = value
+                        elif field == "data":
+                            yield self._event(name, json.loads(value))
+
+    def _event(self, name: str, data: dict[str, Any]) -> Found | Piece | Answer:
+        match name:
+            case "sources":
+                return Found(tuple(map(_source, data["sources"])), data["confidence"])
+            case "text":
+                return Piece(data["text"])
+            case "answer":
+                return _answer(data)
+        raise self._refusal(data["status"], data)
 
     def stats(self) -> Stats:
         """What the brain holds."""
@@ -66,18 +100,34 @@ class RemoteBrain:
         return report
 
     def _send(self, method: str, path: str, **request: Any) -> Any:
-        try:
+        with self._unreachable():
             response = self._client.request(method, path, **request)
             body = response.json()
+        if response.is_success:
+            return body
+        raise self._refusal(response.status_code, body)
+
+    @contextmanager
+    def _unreachable(self) -> Iterator[None]:
+        try:
+            yield
         except (httpx.HTTPError, ValueError) as error:
             raise BrainUnavailable(
                 f"The brain at {self._client.base_url} holds the database and does not answer. Stop that process, or "
                 "try again."
             ) from error
-        if response.is_success:
-            return body
-        kind: type[BrainError] = BrainUnavailable if response.is_server_error else InvalidRequest
-        raise kind(f"The brain at {self._client.base_url} says: {body.get('detail', response.status_code)}")
+
+    def _refusal(self, status: int, body: dict[str, Any]) -> BrainError:
+        kind: type[BrainError] = BrainUnavailable if httpx.codes.is_server_error(status) else InvalidRequest
+        return kind(f"The brain at {self._client.base_url} says: {body.get('detail', status)}")
+
+
+def _asked(question: str, top_k: int | None, source: str) -> dict[str, Any]:
+    return {"q": question, "source": source} | ({"top_k": top_k} if top_k is not None else {})
+
+
+def _answer(body: dict[str, Any]) -> Answer:
+    return Answer(body["answer"], tuple(map(_source, body["sources"])), body["confidence"], body["query_time_ms"])
 
 
 def _source(body: dict[str, Any]) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import time
 from contextlib import aclosing
@@ -11,6 +12,7 @@ from urllib.parse import quote
 import fastapi.routing
 import httpx
 import pytest
+import rich.live
 from household import SLIP, fill, settings_for
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +20,13 @@ from live import served
 from ollama_server import Fault
 
 from api import create_app
+from brain_pipeline import cli
 from brain_pipeline.ask.answer import read_reply, settled
 from brain_pipeline.ask.prompt import NO_ANSWER
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelBadResponse, ModelTimeout
 from brain_pipeline.records import NOT_FOUND, Found, Piece
+from brain_pipeline.remote import RemoteBrain
 
 QUESTION = "What do we need for the zoo field trip?"
 
@@ -321,3 +325,74 @@ def test_ids_of_other_programs_are_found(brain, url):
     )
     assert httpx.get(f"{url}/brain/source/{quote(id_, safe='')}").json()["passage"] == "Hi."
     assert httpx.get(f"{url}/brain/source/nameless").status_code == 404
+
+
+# In the terminal, by the brain itself and through the process that serves it.
+
+
+def test_the_process_that_serves_streams_too(brain, url):
+    async def listen_there():
+        with RemoteBrain(brain.settings, url) as remote:
+            return [event async for event in remote.astream(QUESTION, top_k=2)]
+
+    here, there = asyncio.run(listen(brain, top_k=2)), asyncio.run(listen_there())
+    assert [type(event) for event in there] == [type(event) for event in here]
+    assert [str(event) for event in there if isinstance(event, Piece)] == [str(e) for e in here if isinstance(e, Piece)]
+    assert str(there[-1]) == str(here[-1])
+    assert [source.attribution for source in there[0].sources] == [source.attribution for source in here[0].sources]
+
+
+@pytest.mark.parametrize(
+    ("question", "fault", "error"),
+    [(" ", None, InvalidRequest), (QUESTION, Fault.BROKEN, BrainUnavailable)],
+)
+def test_the_process_that_serves_tells_what_is_wrong(brain, url, ollama, question, fault, error):
+    async def listen_there():
+        with RemoteBrain(brain.settings, url) as remote:
+            return [event async for event in remote.astream(question)]
+
+    if fault:
+        ollama.fail(fault, "/api/embed")
+    with pytest.raises(error, match="says"):
+        asyncio.run(listen_there())
+
+
+def test_a_process_that_does_not_answer(brain, nobody):
+    async def listen_there():
+        with RemoteBrain(brain.settings, nobody) as remote:
+            return [event async for event in remote.astream(QUESTION)]
+
+    with pytest.raises(BrainUnavailable, match="does not answer"):
+        asyncio.run(listen_there())
+
+
+@pytest.fixture
+def screens(monkeypatch):
+    """What was on the terminal's screen, state by state."""
+    seen = []
+
+    class Recorded(rich.live.Live):
+        def update(self, renderable, *, refresh=False):
+            seen.append(renderable.plain)
+            super().update(renderable, refresh=refresh)
+
+    monkeypatch.setattr(rich.live, "Live", Recorded)
+    monkeypatch.setattr(cli, "out", cli.Console(file=io.StringIO(), force_terminal=True, width=80))
+    return seen
+
+
+def test_a_terminal_shows_sources_first_and_words_as_they_come(brain, ollama, screens):
+    asyncio.run(cli._watch(brain.astream(QUESTION)))
+    assert screens[0].startswith("…\n  Found in: Field Trip Permission Slip, 2025-09-15")
+    words = [screen.split("\n")[0] for screen in screens]
+    assert len(set(words)) > 2
+    assert words[-1] == ollama.reply
+    assert "confidence" in screens[-1]
+    assert ollama.reply in cli.out.file.getvalue()
+
+
+def test_a_terminal_takes_back_the_sources_of_an_abstention(brain, ollama, screens):
+    ollama.reply = NO_ANSWER
+    asyncio.run(cli._watch(brain.astream(QUESTION)))
+    assert "Found in" in screens[0]
+    assert screens[-1] == NOT_FOUND
