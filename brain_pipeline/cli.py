@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+screen = Console(highlight=False)  # for what is drawn anew, which must be wrapped here to be cleared again
 
 Environment = Annotated[
     str | None, typer.Option("--env", "-e", help="Which configs/<name>.toml to use; default BRAIN_ENV, else staging.")
@@ -86,7 +87,7 @@ def ask(
 ) -> None:
     """Ask a question."""
     with _open(_settings(environment)) as brain:
-        if out.is_terminal:
+        if screen.is_terminal:
             asyncio.run(_watch(brain.astream(question, top_k=top_k, source=source)))
         else:
             _show(brain.query(question, top_k=top_k, source=source))
@@ -100,7 +101,7 @@ async def _watch(events: AsyncGenerator[Found | Piece | Answer, None]) -> None:
 
     text = ""
     sources: Sequence[Source] = ()
-    with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
+    with Live(console=screen, auto_refresh=False, vertical_overflow="visible") as live:
         async for event in events:
             if isinstance(event, Found):
                 sources = event.sources

@@ -377,7 +377,7 @@ def screens(monkeypatch):
             super().update(renderable, refresh=refresh)
 
     monkeypatch.setattr(rich.live, "Live", Recorded)
-    monkeypatch.setattr(cli, "out", cli.Console(file=io.StringIO(), force_terminal=True, width=80))
+    monkeypatch.setattr(cli, "screen", cli.Console(file=io.StringIO(), force_terminal=True, width=80))
     return seen
 
 
@@ -388,7 +388,13 @@ def test_a_terminal_shows_sources_first_and_words_as_they_come(brain, ollama, sc
     assert len(set(words)) > 2
     assert words[-1] == ollama.reply
     assert "confidence" in screens[-1]
-    assert ollama.reply in cli.out.file.getvalue()
+    assert ollama.reply in cli.screen.file.getvalue()
+
+
+def test_a_terminal_wraps_a_long_answer(brain, ollama, screens):
+    ollama.reply = "You need a signed slip and five dollars and a very good mood, " * 3 + "and a hat."
+    asyncio.run(cli._watch(brain.astream(QUESTION)))
+    assert "and a hat." in cli.screen.file.getvalue()
 
 
 def test_a_terminal_takes_back_the_sources_of_an_abstention(brain, ollama, screens):
