@@ -20,7 +20,7 @@ from brain_pipeline.index.terms import facts, terms
 
 FORMAT = "3"  # of the tables and of the terms: an index of another format is made anew
 _BATCH = 500  # rows of one statement; SQLite allows 32,766 variables
-_POSTINGS, _POSTINGS_SHARE = 1_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
+_POSTINGS, _POSTINGS_SHARE = 2_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
 _SHORTEST_MISSPELT = 4
 _ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
 _HEAD_WEIGHT = 2.0  # of a term in subject, sender or date against one in the text, in BM25
