@@ -4,14 +4,20 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BROWSER := $(VENV)/.browser
+apt = { $(if $(filter 0,$(shell id -u)),,sudo) sh -c \
+	'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1)'; }
 
-.PHONY: run test lint lock clean
+.PHONY: run test test-browser lint lock clean
 
 run: $(INSTALLED) ## Ingest the sample mailbox, ask it a question, serve it
 	@$(BIN)/brain demo
 
 test: $(INSTALLED) ## Run the whole suite
 	$(BIN)/python -m pytest --cov --cov-report=term
+
+test-browser: $(BROWSER) ## Drive the page in Chromium; its pictures land in tests/browser/screenshots
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(INSTALLED) ## Check style and types
 	$(BIN)/ruff check
@@ -24,7 +30,7 @@ lock: $(INSTALLED) ## Choose the newest versions that pyproject.toml allows
 		--generate-hashes --upgrade --no-header --output-file requirements.lock
 
 clean: ## Remove what was made here; databases are kept
-	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) tests/browser/node_modules .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/it."; exit 1; }
@@ -32,4 +38,11 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BROWSER): $(INSTALLED) tests/browser/requirements.txt tests/browser/package-lock.json
+	@command -v chromium >/dev/null || $(call apt,chromium fonts-noto-core fonts-noto-color-emoji)
+	@command -v npm >/dev/null || $(call apt,npm)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/browser/requirements.txt
+	@npm ci --silent --prefix tests/browser
 	@touch $@
