@@ -118,7 +118,7 @@ def test_search_ranks_the_rarer_term_higher(index):
 
 
 def test_search_bounds_what_it_ranks_and_still_finds_the_rare(index):
-    index.add([entry(str(i), "meeting notes") for i in range(1500)])
+    index.add([entry(str(i), "meeting notes") for i in range(2500)])
     index.add([entry("rare", "meeting about quokkas")])
     assert index.search(terms("meeting quokkas"), 5) == ["rare"]
     assert len(index.search(terms("meeting"), 5)) == 5

@@ -212,7 +212,9 @@ def test_the_logistic_function_does_not_overflow():
 
 
 def test_thresholds_mean_the_same_under_a_model_whose_cosines_run_high():
-    shifted = Calibration(MINILM.weights, MINILM.bias, cosine_mean=(1 + MINILM.cosine_mean) / 2, cosine_spread=0.06)
+    shifted = Calibration(
+        MINILM.weights, MINILM.bias, cosine_mean=(1 + MINILM.cosine_mean) / 2, cosine_spread=MINILM.cosine_spread / 2
+    )
     held = passage("zoo slip")
     cosines = np.array([0.0, 0.3, 0.6])
     same = score(ASKED, list((1 + cosines) / 2), [held] * 3, shifted)

@@ -38,7 +38,7 @@ def self_calibrate(
 
     A sentence of a passage serves as the question, its own passage as the right answer, the others as wrong ones. What
     the wrong ones get is the zero of this model's cosine, and how much that varies is its unit; three collections
-    under all-MiniLM-L6-v2 agree on both within 0.02. If the right passages don't stand out, the collection's vectors
+    under all-MiniLM-L6-v2 agree on both within 0.01. If the right passages don't stand out, the collection's vectors
     are of another model, and the cosine counts accordingly less.
 
     Args:
