@@ -239,8 +239,9 @@ def render(evaluation: Evaluation, baseline: Mapping[str, Any] | None = None) ->
     """
     lines = [*_figure_lines(evaluation.overall, baseline), ""]
     for kind, found in evaluation.by_kind.items():
-        recall, refused = _shown(found.recall_at_3), _shown(found.refused_unanswerable or found.refused_answerable)
-        lines.append(f"{kind:<24} {found.n_answerable + found.n_unanswerable:>4}  recall@3 {recall}  refused {refused}")
+        refused = found.refused_answerable if found.n_answerable else found.refused_unanswerable
+        count = found.n_answerable + found.n_unanswerable
+        lines.append(f"{kind:<24} {count:>4}  recall@3 {_shown(found.recall_at_3)}  refused {_shown(refused)}")
     return "\n".join([*lines, "", *map(_miss_line, evaluation.misses)])
 
 

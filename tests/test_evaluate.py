@@ -98,6 +98,8 @@ def test_the_object_holds_what_was_promised():
 def test_a_table_shows_figures_an_earlier_run_and_the_misses():
     table = render(evaluate(FOUND, retrieve), baseline={"recall_at_1": 0.25, "by_kind": {}})
     assert "recall_at_1               0.333  was    0.250" in table
+    assert "hard                        1  recall@3 0.000  refused 1.000" in table
+    assert "unanswerable                2  recall@3 -  refused 0.500" in table
     assert "right email at 3       0.80  third" in table
     assert "right email not found  0.20  lost" in table
     assert "answered from nothing  0.50  nearly" in table
