@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import threading
-import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -19,45 +16,24 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
-from brain_pipeline.ask.excerpt import excerpt
-from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
-from brain_pipeline.ask.retrieve import HybridRetriever
-from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
+from brain_pipeline.ask.calibrate import SAMPLE, dumps, loads, self_calibrate
+from brain_pipeline.ask.pipeline import Pipeline
+from brain_pipeline.ask.score import Calibration, default_calibration
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.mail.reading import read
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
-from brain_pipeline.models.gate import Gate
 from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
-from brain_pipeline.records import (
-    NOT_FOUND,
-    Answer,
-    Found,
-    Kind,
-    Mail,
-    Passage,
-    Piece,
-    RawMessage,
-    Report,
-    Skip,
-    Source,
-    Stats,
-)
+from brain_pipeline.records import Answer, Found, Kind, Mail, Passage, Piece, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
-log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
-LONGEST_QUESTION = 2_000  # characters
-
-Item = TypeVar("Item")
-
-_KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
+_CALIBRATION = "calibration"  # what it is kept under, beside the keyword index
 
 
 class Brain:
@@ -85,9 +61,14 @@ class Brain:
         self.catalog = Catalog(settings)
         self._given = embedder, llm
         self._embedder, self._llm = self._given
-        self._clock = clock or (lambda: datetime.now(settings.zone))
         self._building = threading.RLock()
-        self._gate = Gate(settings.llm_concurrency, settings.llm_queue)
+        self._pipeline = Pipeline(
+            self.catalog,
+            embedder=lambda: self.embedder,
+            llm=lambda: self.llm,
+            calibration=lambda: self.calibration,
+            clock=clock or (lambda: datetime.now(settings.zone)),
+        )
         self._ingesting = threading.Lock()
         self._portal: BlockingPortal | None = None
         self._exits = ExitStack()
@@ -116,6 +97,7 @@ class Brain:
         """
         self.catalog.keywords()
         warm_up(self.embedder)
+        self._calibrate_unknown_model()
         if self.llm is not None:
             warm_up(self.llm)
 
@@ -169,28 +151,26 @@ class Brain:
     @property
     def retriever(self) -> BaseRetriever:
         """What finds the candidates of a question, in both indexes."""
-        return self._retriever(None)
+        return self._pipeline.retriever()
 
     @property
     def postprocessors(self) -> list[BaseNodePostprocessor]:
         """What the candidates go through: one per email, best first, the cap, "Found in:"."""
-        return self._postprocessors(self.settings.context_chunks)
+        return self._pipeline.postprocessors(self.settings.context_chunks)
 
-    def _retriever(self, kind: Kind | None) -> HybridRetriever:
-        return HybridRetriever(self.catalog, self.embedder, emails=self.settings.context_chunks, kind=kind)
-
-    def _postprocessors(self, limit: int) -> list[BaseNodePostprocessor]:
-        reader = self.catalog.reader
-        return [OnePerEmail(reader=reader), SortByScore(), Cap(limit=limit), FoundIn(reader=reader)]
+    @property
+    def calibration(self) -> Calibration:
+        """How the score is read for this model and collection: as calibrated, else as shipped for the model."""
+        keywords, model = self.catalog.keywords(), self.settings.embed_model
+        kept = loads(keywords.noted(_CALIBRATION)) if keywords else None
+        fits = kept is not None and keywords is not None and (kept.model, kept.stamp) == (model, keywords.stamp)
+        return kept if kept is not None and fits else default_calibration(model)
 
     # Asking.
 
     def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
         """``aquery`` for callers without ``await``; also inside a running event loop, as in a notebook."""
-        with self._building:
-            if self._portal is None:
-                self._portal = self._exits.enter_context(start_blocking_portal())
-        return self._portal.call(lambda: self.aquery(question, top_k=top_k, source=source))
+        return self._in_portal(lambda: self.aquery(question, top_k=top_k, source=source))
 
     async def aquery(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
         """Answers a question from the mail, or says that it isn't there.
@@ -216,68 +196,23 @@ class Brain:
         The last is what counts: it differs from the pieces when the model takes back what it began to say. Closing the
         generator ends the model's work. Arguments and errors are those of ``aquery``.
         """
-        started = time.perf_counter()
-        question, limit = _checked(question, top_k, self.settings.context_chunks)
-        deadline = asyncio.get_running_loop().time() + self.settings.request_timeout
-        sources: tuple[Source, ...] = ()
-        text: str | None = None
-        shown = ""
-        try:
-            async with asyncio.timeout_at(deadline):
-                sources = await self._find(question, limit, _KINDS.get(source.strip().casefold()))
-            confidence = confidence_of(sources[0].score) if sources else "low"
-            yield Found(sources, confidence)
-            if sources:
-                async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
-                    async for text in versions:
-                        if text and text.startswith(shown) and text != shown:
-                            yield Piece(text[len(shown) :])
-                            shown = text
-        except TimeoutError as error:
-            late = ModelTimeout(
-                f"No answer within {self.settings.request_timeout:g} seconds. The models may be loading; try again, or "
-                "raise BRAIN_REQUEST_TIMEOUT."
-            )
-            late.sources = sources
-            raise late from error
-        except BrainUnavailable as error:
-            error.sources = sources
-            raise
-        took = round((time.perf_counter() - started) * 1000)
-        yield Answer(NOT_FOUND, (), "low", took) if text is None else Answer(text, sources, confidence, took)
+        async with aclosing(self._pipeline.stream(question, top_k=top_k, source=source)) as events:
+            async for event in events:
+                yield event
 
-    async def _find(self, question: str, limit: int, kind: Kind | None) -> tuple[Source, ...]:
-        if await asyncio.to_thread(self.catalog.store.count) == 0:
-            return ()
-        retriever = await asyncio.to_thread(self._retriever, kind)  # the embedded model loads at first use
-        nodes = await retriever.aretrieve(QueryBundle(question))
-        for postprocessor in self._postprocessors(limit):
-            nodes = postprocessor.postprocess_nodes(nodes)
-        sources = tuple(map(self._source, nodes))
-        return sources if sources and sources[0].score >= LOW else ()
+    def ranked(self, question: str, *, now: datetime | None = None) -> tuple[Source, ...]:
+        """Every email that retrieval finds for a question, best first, without cap and threshold: for evaluation.
 
-    def _source(self, node: NodeWithScore) -> Source:
-        fields = self.catalog.reader.read(node.metadata, node.text, node.node_id)
-        return Source(
-            id=node.node_id,
-            email=fields.key,
-            subject=fields.subject,
-            day=fields.day,
-            sender=fields.sender,
-            source_type=fields.kind,
-            score=node.get_score(),
-            passage=node.text,
-        )
+        ``now`` is when the question is asked; default the brain's clock.
+        """
+        return self._in_portal(lambda: self._pipeline.rank(question, now=now))
 
-    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[str | None, None]:
-        """The answer so far, again and again; None at the end when the sources do not hold one."""
-        llm = self.llm
-        if llm is None:
-            yield await excerpt(question, sources, self.embedder)
-            return
-        async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=self._clock())) as versions:
-            async for text in versions:
-                yield text
+    def _in_portal(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Runs ``work`` on a loop in a thread of its own, so that the caller may be inside a running one."""
+        with self._building:
+            if self._portal is None:
+                self._portal = self._exits.enter_context(start_blocking_portal())
+        return self._portal.call(work)
 
     # Bringing mail in.
 
@@ -324,7 +259,42 @@ class Brain:
         query, document = self.prefixes
         remember = {EMBED_MODEL: self.settings.embed_model, QUERY_PREFIX: query, DOCUMENT_PREFIX: document}
         with self._ingesting:
-            return ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
+            report = ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
+            if report.new + report.updated:
+                self._calibrate_unknown_model()
+        return report
+
+    def calibrate(self) -> Calibration:
+        """Fits the score to the collection, from its own mail and without labels; see ``ask.calibrate``.
+
+        Raises:
+            BrainUnavailable: the embedding model or the database can't be used now.
+        """
+        keywords = self.catalog.keywords()
+        start = default_calibration(self.settings.embed_model)
+        if keywords is None:
+            return start
+        rows, vectors = self.catalog.store.sample(SAMPLE)
+        calibration = self_calibrate(
+            [row.text for row in rows],
+            vectors,
+            lambda questions: [self.embedder.get_query_embedding(question) for question in questions],
+            start,
+            model=self.settings.embed_model,
+            stamp=keywords.stamp,
+        )
+        self.keep_calibration(calibration)
+        return calibration
+
+    def keep_calibration(self, calibration: Calibration) -> None:
+        """Keeps a calibration with the collection, for the questions to come."""
+        if (keywords := self.catalog.keywords()) is not None:
+            keywords.note(_CALIBRATION, dumps(calibration))
+
+    def _calibrate_unknown_model(self) -> None:
+        """Calibrates once there is mail enough to learn from, unless the model came with a calibration."""
+        if not self.calibration.model and self.catalog.store.count() >= SAMPLE:
+            self.calibrate()
 
     def forget(self, email: str) -> int:
         """Deletes an email, by its Message-ID or by the ``email`` of one of its sources.
@@ -369,29 +339,3 @@ def open_brain(settings: Settings | None = None) -> Brain:
     settings = settings or Settings.load()
     require_household(settings)
     return Brain(settings)
-
-
-def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
-    question = question.strip()
-    if not question:
-        raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
-    if len(question) > LONGEST_QUESTION:
-        raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
-    if top_k is not None and top_k < 1:
-        raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
-    return question, most if top_k is None else min(top_k, most)
-
-
-async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """The items, as long as none is late by the event loop's clock; ``TimeoutError`` then.
-
-    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789).
-    """
-    async with aclosing(items):
-        while True:
-            async with asyncio.timeout_at(deadline):
-                try:
-                    item = await anext(items)
-                except StopAsyncIteration:
-                    return
-            yield item

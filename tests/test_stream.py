@@ -336,8 +336,10 @@ def test_the_process_that_serves_streams_too(brain, url):
             return [event async for event in remote.astream(QUESTION, top_k=2)]
 
     here, there = asyncio.run(listen(brain, top_k=2)), asyncio.run(listen_there())
-    assert [type(event) for event in there] == [type(event) for event in here]
-    assert [str(event) for event in there if isinstance(event, Piece)] == [str(e) for e in here if isinstance(e, Piece)]
+    assert isinstance(there[0], Found)
+    # Where the pieces are cut is a matter of timing.
+    shown = ["".join(event.text for event in events if isinstance(event, Piece)) for events in (here, there)]
+    assert shown[0] == shown[1] != ""
     assert str(there[-1]) == str(here[-1])
     assert [source.attribution for source in there[0].sources] == [source.attribution for source in here[0].sources]
 

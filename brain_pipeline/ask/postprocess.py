@@ -6,6 +6,8 @@ Each is a LlamaIndex node postprocessor that works on its own in any query engin
 
 from __future__ import annotations
 
+from datetime import date
+
 from dateutil import tz
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -52,13 +54,18 @@ class OnePerEmail(_Postprocessor):
 
 
 class SortByScore(_Postprocessor):
-    """Best first; equals stay in the order they came."""
+    """Best first, and the newest of equals, so that "moved to Tuesday" comes before the schedule that it changes."""
+
+    reader: MetadataReader = Field(default_factory=_household)
 
     @override
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return sorted(nodes, key=NodeWithScore.get_score, reverse=True)
+        return sorted(nodes, key=lambda node: (node.get_score(), self._day(node)), reverse=True)
+
+    def _day(self, node: NodeWithScore) -> date:
+        return fields_of(node, self.reader).day or date.min
 
 
 class Cap(_Postprocessor):

@@ -1,30 +1,26 @@
-"""The Chroma collection: the only importer of Chroma.
+"""The Chroma collection: beside ``chroma``, which opens it, the only importer of Chroma.
 
 Reading creates nothing: a database or a collection that does not exist reads as empty.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
 
-import chromadb
-import httpx
 import numpy as np
 from chromadb.api.client import Client
 from chromadb.api.models.Collection import Collection
 from chromadb.api.types import Include
-from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import ChromaError, NotFoundError
+from chromadb.errors import NotFoundError
 from numpy.typing import NDArray
 
 from brain_pipeline.errors import DimensionMismatch, StoreError
+from brain_pipeline.index.chroma import DATABASE, check_file, foreign_errors, open_database, open_server
 from brain_pipeline.index.ownership import Ownership
 from brain_pipeline.settings import Settings
 
@@ -96,7 +92,7 @@ class Store:
                     self.ownership.give_up()
 
     def _database_exists(self) -> bool:
-        return self.settings.chroma_url is not None or (self.settings.db_path / "chroma.sqlite3").is_file()
+        return self.settings.chroma_url is not None or (self.settings.db_path / DATABASE).is_file()
 
     def _open(self, *, create: bool, remember: Metadata | None) -> Collection | None:
         if self._client is None:
@@ -114,17 +110,12 @@ class Store:
         )
 
     def _connect(self) -> Client:
-        quiet = ChromaSettings(anonymized_telemetry=False)
         if self.settings.chroma_url is not None:
-            address = urlsplit(self.settings.chroma_url)
-            secure = address.scheme == "https"
-            port = address.port or (443 if secure else 8000)
-            server = chromadb.HttpClient(host=address.hostname or "", port=port, ssl=secure, settings=quiet)
-            return cast("Client", server)
+            return open_server(self.settings)
         self.settings.db_path.mkdir(parents=True, exist_ok=True)
         self.ownership.take()
         try:
-            return cast("Client", chromadb.PersistentClient(self.settings.db_path, quiet))
+            return open_database(self.settings.db_path, self.settings.collection)
         except BaseException:
             self.ownership.give_up()
             raise
@@ -132,12 +123,11 @@ class Store:
     @contextmanager
     def _foreign_errors(self) -> Iterator[None]:
         try:
-            yield
-        except (ChromaError, sqlite3.Error, httpx.HTTPError, OSError, RuntimeError, ValueError) as error:
+            with foreign_errors(self.location):
+                yield
+        except StoreError:
             self._collection = None  # it may have been dropped or made anew: look again next time
-            raise StoreError(
-                f"The database {self.location} can't be used ({type(error).__name__}); `brain doctor` says more."
-            ) from error
+            raise
 
     def count(self) -> int:
         """The number of stored chunks."""
@@ -192,6 +182,18 @@ class Store:
             with self._foreign_errors():
                 page = collection.get(ids=wanted[start : start + PAGE], include=["metadatas", "documents"])
             yield from _rows(page["ids"], page["documents"], page["metadatas"])
+
+    def sample(self, size: int) -> tuple[list[Row], Vectors]:
+        """Rows drawn at random, at most ``size``, always the same of one collection; vectors of (rows, dimension)."""
+        collection = self.collection()
+        ids = sorted(self.ids())
+        if collection is None or not ids:
+            return [], np.empty((0, 0), np.float32)
+        drawn = np.random.default_rng(0).permutation(len(ids))[:size]
+        with self._foreign_errors():
+            found = collection.get(ids=[ids[i] for i in drawn], include=_WITH_VECTORS)
+        rows = _rows(found["ids"], found["documents"], found["metadatas"])
+        return rows, np.asarray(found["embeddings"], dtype=np.float32)
 
     def nearest(self, vector: Vectors, limit: int) -> list[Candidate]:
         """The ``limit`` rows nearest by the collection's own distance, by falling cosine.
@@ -271,6 +273,18 @@ class Store:
         if collection is not None and ids:
             with self._foreign_errors():
                 collection.delete(ids=list(ids))
+
+    def check(self) -> None:
+        """Reads the database through, and searches it once, so that damage shows now and not at some question."""
+        collection = self.collection()
+        if collection is None:
+            return
+        with self._foreign_errors():
+            if self.settings.chroma_url is None:
+                check_file(self.settings.db_path)
+            some = collection.get(limit=1, include=["embeddings"])["embeddings"]
+        if some is not None and len(some):
+            self.nearest(np.asarray(some[0], dtype=np.float32), 1)
 
     def require_dimension(self, given: int) -> None:
         """Checks that vectors of ``given`` dimensions fit the collection; any fit while it holds none.

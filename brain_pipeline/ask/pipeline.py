@@ -1,0 +1,194 @@
+"""From a question to an answer with sources, step by step and as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import datetime
+from typing import TypeVar
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms.llm import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
+from brain_pipeline.ask.check import resting, unsupported
+from brain_pipeline.ask.excerpt import excerpt
+from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
+from brain_pipeline.ask.retrieve import HybridRetriever
+from brain_pipeline.ask.score import Calibration
+from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
+from brain_pipeline.index.catalog import Catalog
+from brain_pipeline.models.gate import Gate
+from brain_pipeline.records import NOT_FOUND, Answer, Found, Kind, Piece, Source
+
+log = logging.getLogger(__name__)
+
+LONGEST_QUESTION = 2_000  # characters
+WORTH = 0.5  # of the best source's score, below which another source is noise
+
+Item = TypeVar("Item")
+
+_KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
+
+
+class Pipeline:
+    """Answers questions from a catalog.
+
+    Args:
+        catalog: what is known.
+        embedder: gives the embedding model, loading it at first use.
+        llm: gives the language model, None when answers are excerpts.
+        calibration: gives the score's calibration for the collection.
+        clock: the household's local time.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        embedder: Callable[[], BaseEmbedding],
+        llm: Callable[[], LLM | None],
+        calibration: Callable[[], Calibration],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._catalog = catalog
+        self._embedder = embedder
+        self._llm = llm
+        self._calibration = calibration
+        self._clock = clock
+        self._most = catalog.settings.context_chunks
+        self._patience = catalog.settings.request_timeout
+        self._gate = Gate(catalog.settings.llm_concurrency, catalog.settings.llm_queue)
+
+    def retriever(self, kind: Kind | None = None, now: datetime | None = None) -> HybridRetriever:
+        """What finds and scores the candidates of a question."""
+        return HybridRetriever(
+            self._catalog,
+            self._embedder(),
+            emails=self._most,
+            kind=kind,
+            calibration=self._calibration(),
+            today=(now or self._clock()).date(),
+        )
+
+    def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
+        """What the candidates go through; no more than ``limit`` are left, all when it is None."""
+        reader = self._catalog.reader
+        cap = [] if limit is None else [Cap(limit=limit)]
+        return [OnePerEmail(reader=reader), SortByScore(reader=reader), *cap, FoundIn(reader=reader)]
+
+    async def rank(
+        self, question: str, *, kind: Kind | None = None, limit: int | None = None, now: datetime | None = None
+    ) -> tuple[Source, ...]:
+        """The emails that may answer a question, best first, each with its best passage and its score."""
+        if await asyncio.to_thread(self._catalog.store.count) == 0:
+            return ()
+        retriever = await asyncio.to_thread(self.retriever, kind, now)  # an embedded model loads at first use
+        nodes = await retriever.aretrieve(QueryBundle(question))
+        for postprocessor in self.postprocessors(limit):
+            nodes = postprocessor.postprocess_nodes(nodes)
+        return tuple(map(self._source, nodes))
+
+    async def stream(
+        self, question: str, *, top_k: int | None = None, source: str = "all"
+    ) -> AsyncGenerator[Found | Piece | Answer, None]:
+        """See ``Brain.astream``."""
+        started = time.perf_counter()
+        question, limit = _checked(question, top_k, self._most)
+        deadline = asyncio.get_running_loop().time() + self._patience
+        sources: tuple[Source, ...] = ()
+        text: str | None = None
+        shown = ""
+        try:
+            async with asyncio.timeout_at(deadline):
+                found = await self.rank(question, kind=_KINDS.get(source.strip().casefold()), limit=limit)
+                sources = _worth_reading(found)
+            yield Found(sources, confidence_of(sources[0].score) if sources else "low")
+            if sources:
+                async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
+                    async for text in versions:
+                        if text and text.startswith(shown) and text != shown:
+                            yield Piece(text[len(shown) :])
+                            shown = text
+        except TimeoutError as error:
+            late = ModelTimeout(
+                f"No answer within {self._patience:g} seconds. The models may be loading; try again, or raise "
+                "BRAIN_REQUEST_TIMEOUT."
+            )
+            late.sources = sources
+            raise late from error
+        except BrainUnavailable as error:
+            error.sources = sources
+            raise
+        took = round((time.perf_counter() - started) * 1000)
+        if text is None:
+            yield Answer(NOT_FOUND, (), "low", took)
+        else:
+            used = resting(text, question, sources)
+            yield Answer(text, used, confidence_of(used[0].score), took)
+
+    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[str | None, None]:
+        """The answer so far, again and again; None at the end when the sources do not hold one."""
+        llm = self._llm()
+        if llm is None:
+            yield await excerpt(question, sources, self._embedder())
+            return
+        now = self._clock()
+        text: str | None = None
+        async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
+            async for text in versions:
+                yield text
+        if text and (invented := unsupported(text, question, sources, now.date())):
+            log.warning("%d figures of an answer stand in none of its sources; quoting these instead", len(invented))
+            yield await excerpt(question, sources[:1], self._embedder())
+
+    def _source(self, node: NodeWithScore) -> Source:
+        fields = self._catalog.reader.read(node.metadata, node.text, node.node_id)
+        return Source(
+            id=node.node_id,
+            email=fields.key,
+            subject=fields.subject,
+            day=fields.day,
+            sender=fields.sender,
+            source_type=fields.kind,
+            score=node.get_score(),
+            passage=node.text,
+        )
+
+
+def _worth_reading(found: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Without those that can't be what the question is about; none when even the best can't."""
+    if not found or found[0].score < LOW:
+        return ()
+    return tuple(source for source in found if source.score >= WORTH * found[0].score)
+
+
+def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
+    question = question.strip()
+    if not question:
+        raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
+    if len(question) > LONGEST_QUESTION:
+        raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
+    if top_k is not None and top_k < 1:
+        raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
+    return question, most if top_k is None else min(top_k, most)
+
+
+async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
+    """The items, as long as none is late by the event loop's clock; ``TimeoutError`` then.
+
+    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789).
+    """
+    async with aclosing(items):
+        while True:
+            async with asyncio.timeout_at(deadline):
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    return
+            yield item
