@@ -54,6 +54,7 @@ def _database(brain: Brain) -> Finding:
     where = f"database {store.location}"
     if served := _served(brain):
         return Finding(ok=True, what=f"{where} is held by process {served.pid}, which serves it at {served.url}")
+    store.check()
     keywords = brain.catalog.keywords()
     if keywords is None:
         return Finding(

@@ -66,7 +66,7 @@ def test_imports_run_one_way():
 
 def test_chroma_is_imported_in_one_place():
     importers = {name for name, tree in modules() for i in imports_of(tree) if i.split(".")[0] == "chromadb"}
-    assert importers == {"brain_pipeline.index.store"}
+    assert importers == {"brain_pipeline.index.chroma", "brain_pipeline.index.store"}
 
 
 def test_what_is_imported_is_declared():

@@ -38,15 +38,14 @@ class Catalog:
         self.settings = settings
         self.store = Store(settings)
         self._keywords: KeywordIndex | None = None
+        self._stamp = ""
         self._reader: MetadataReader | None = None
         self._opening = threading.RLock()
 
     def close(self) -> None:
         """Closes both; using the catalog again opens them again."""
         with self._opening:
-            if self._keywords is not None:
-                self._keywords.close()
-            self._keywords = self._reader = None
+            self._close_keywords()
             self.store.close()
 
     @property
@@ -71,9 +70,16 @@ class Catalog:
         if collection is None:
             return None
         with self._opening:
-            if self._keywords is None:
-                self._keywords = self._open_keywords(str(collection.id))
+            stamp = str(collection.id)
+            if self._keywords is None or self._stamp != stamp:  # another collection of that name, made meanwhile
+                self._close_keywords()
+                self._keywords, self._stamp = self._open_keywords(stamp), stamp
             return self._keywords
+
+    def _close_keywords(self) -> None:
+        if self._keywords is not None:
+            self._keywords.close()
+        self._keywords = self._reader = None
 
     def _open_keywords(self, stamp: str) -> KeywordIndex:
         path = self._keyword_file()
