@@ -129,6 +129,8 @@ def picture():
     """Keeps a picture of the page among those the README shows."""
 
     def take(page, name):
+        for varying in page.locator("#took:not(:empty), .wide:not(:empty)").all():
+            varying.evaluate("one => { one.style.visibility = 'hidden'; }")
         page.screenshot(path=HERE / "screenshots" / f"{name}.png", animations="disabled", caret="hide")
 
     return take

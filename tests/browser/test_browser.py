@@ -22,7 +22,7 @@ from brain_pipeline.testing import HashedTokenEmbedder
 pytestmark = pytest.mark.browser
 
 QUESTION = "What do we need for the zoo field trip?"
-PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
+PHONE = {"viewport": {"width": 360, "height": 660}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 DARK = {"color_scheme": "dark"}
 EML = (
     b"From: Walt <walt@home.example>\r\nTo: us@home.example\r\nSubject: Kite day\r\nMessage-ID: <kite@home.example>\r\n"
