@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
+from operator import itemgetter
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -17,16 +18,17 @@ from typing_extensions import override
 from brain_pipeline.ask.question import read_question
 from brain_pipeline.ask.score import MINILM, Calibration, score
 from brain_pipeline.index.catalog import Catalog
-from brain_pipeline.index.keywords import KeywordIndex
-from brain_pipeline.index.metadata import PART, EmailFields, MetadataReader
-from brain_pipeline.index.store import Candidate, Vectors
+from brain_pipeline.index.keywords import KeywordIndex, Passage
+from brain_pipeline.index.metadata import PART, MetadataReader
+from brain_pipeline.index.store import Vectors
 from brain_pipeline.index.vectors import as_node
 from brain_pipeline.records import Kind
 
 FEWEST = 50  # candidates asked of each index
 MOST = 3_200  # beyond it, the rows of one kind are looked up by their ids instead of over-fetched
 PAGE = 1_000  # rows looked up by id at once
-LOOKED_AT = 20  # of the best candidates, for copies of one text
+KEPT, KEPT_OF_ONE = 16, 2  # chunks that become nodes, in all and of one email
+LOOKED_AT = 12  # of the best candidates, for copies of one text
 COPIED, COPIED_IN_THREAD = 0.85, 0.5  # of the words of the shorter text, to be a copy
 
 _ANSWERED = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|rv|tr|sv|vs)\s*(?:\[\d+\])?:)+\s*", re.IGNORECASE)
@@ -73,51 +75,53 @@ class HybridRetriever(BaseRetriever):
         if keywords is None:
             return []
         asked = read_question(question, keywords, self._today)
-        found = {candidate.row.id: candidate for candidate in self._nearest(vector, keywords)}
-        matching = [id_ for id_ in keywords.search(asked.words, FEWEST) if id_ not in found]
-        found |= {c.row.id: c for c in self._of_kind(self._catalog.store.candidates(vector, matching))}
-        candidates = list(found.values())
-        passages = keywords.passages(found)
-        scores = score(
-            asked,
-            [candidate.cosine for candidate in candidates],
-            [passages.get(candidate.row.id) for candidate in candidates],
-            self._calibration,
-        )
-        nodes = [
-            NodeWithScore(node=as_node(candidate.row), score=float(value))
-            for candidate, value in zip(candidates, scores, strict=True)
-        ]
-        return without_copies(sorted(nodes, key=NodeWithScore.get_score, reverse=True), self._catalog.reader)
+        cosines, passages = self._nearest(vector, keywords)
+        matching = [id_ for id_ in keywords.search(asked.words, FEWEST) if id_ not in cosines]
+        passages |= self._of_kind(keywords.passages(matching))
+        cosines |= self._catalog.store.cosines(vector, [id_ for id_ in matching if id_ in passages])
+        ids = [id_ for id_ in cosines if id_ in passages]
+        scores = score(asked, [cosines[id_] for id_ in ids], [passages[id_] for id_ in ids], self._calibration)
+        best = _best_of_each_email(dict(zip(ids, map(float, scores), strict=True)), passages)
+        rows = {row.id: row for row in self._catalog.store.get(list(best))}
+        nodes = [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in best.items() if id_ in rows]
+        return without_copies(nodes, self._catalog.reader)
 
-    def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> list[Candidate]:
+    def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
+        """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""
         limit = FEWEST
         while True:
-            nearest = self._catalog.store.nearest(vector, limit)
-            wanted = self._of_kind(nearest)
-            if self._count_emails(wanted) >= self._emails or len(nearest) < limit:
-                return wanted
+            cosines = self._catalog.store.nearest(vector, limit)
+            passages = self._of_kind(keywords.passages(cosines))
+            emails = {passage.email for passage in passages.values()} - {""}
+            if len(emails) >= self._emails or len(cosines) < limit:
+                return cosines, passages
             if limit >= MOST:
                 return self._look_up(vector, keywords)
             limit *= 4
 
-    def _look_up(self, vector: Vectors, keywords: KeywordIndex) -> list[Candidate]:
+    def _look_up(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
+        """The rows of a rare kind: over-fetching would read the whole collection to find three of them."""
         ids = sorted(keywords.ids(kind=self._kind))
-        best: list[Candidate] = []
+        cosines: dict[str, float] = {}
         for start in range(0, len(ids), PAGE):
-            best += self._catalog.store.candidates(vector, ids[start : start + PAGE])
-            best = sorted(best, key=lambda candidate: -candidate.cosine)[:FEWEST]
-        return best
+            cosines |= self._catalog.store.cosines(vector, ids[start : start + PAGE])
+            cosines = dict(sorted(cosines.items(), key=itemgetter(1), reverse=True)[:FEWEST])
+        return cosines, keywords.passages(cosines)
 
-    def _of_kind(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        return [c for c in candidates if self._kind in (None, self._fields(c).kind)]
+    def _of_kind(self, passages: dict[str, Passage]) -> dict[str, Passage]:
+        return {id_: passage for id_, passage in passages.items() if self._kind in (None, passage.kind)}
 
-    def _count_emails(self, candidates: Iterable[Candidate]) -> int:
-        return len({self._fields(c).key for c in candidates} - {""})
 
-    def _fields(self, candidate: Candidate) -> EmailFields:
-        row = candidate.row
-        return self._catalog.reader.read(row.metadata, row.text, row.id)
+def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage]) -> dict[str, float]:
+    """The best ``KEPT`` chunks, best first, no more than ``KEPT_OF_ONE`` of an email and none that belongs to none."""
+    best: dict[str, float] = {}
+    counts: Counter[str] = Counter()
+    for id_, value in sorted(scores.items(), key=itemgetter(1), reverse=True):
+        email = passages[id_].email
+        if email and counts[email] < KEPT_OF_ONE and len(best) < KEPT:
+            best[id_] = value
+            counts[email] += 1
+    return best
 
 
 @dataclass(frozen=True, slots=True)

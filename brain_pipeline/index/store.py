@@ -42,14 +42,6 @@ class Row:
     metadata: Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A row and the cosine, in [-1, 1], between its vector and the question's."""
-
-    row: Row
-    cosine: float
-
-
 class Store:
     """One collection of one Chroma database, embedded or on a server (``settings.chroma_url``).
 
@@ -112,7 +104,7 @@ class Store:
     def _connect(self) -> Client:
         if self.settings.chroma_url is not None:
             return open_server(self.settings)
-        self.settings.db_path.mkdir(parents=True, exist_ok=True)
+        self.settings.db_path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the family's mail is nobody else's
         self.ownership.take()
         try:
             return open_database(self.settings.db_path, self.settings.collection)
@@ -195,11 +187,11 @@ class Store:
         rows = _rows(found["ids"], found["documents"], found["metadatas"])
         return rows, np.asarray(found["embeddings"], dtype=np.float32)
 
-    def nearest(self, vector: Vectors, limit: int) -> list[Candidate]:
-        """The ``limit`` rows nearest by the collection's own distance, by falling cosine.
+    def nearest(self, vector: Vectors, limit: int) -> dict[str, float]:
+        """The ids of the ``limit`` rows nearest by the collection's own distance, each with its cosine, best first.
 
-        The cosine is computed here from the stored vectors: only it is comparable across l2, inner-product and cosine
-        collections. In a collection whose vectors vary in length the two orders differ: ask for enough.
+        The cosine, in [-1, 1], is computed here from the stored vectors: only it is comparable across l2, inner-product
+        and cosine collections. Where vectors vary in length the two orders differ: ask for enough.
 
         Args:
             vector: the question's, of shape (dimension,).
@@ -210,37 +202,31 @@ class Store:
         """
         collection = self.collection()
         if collection is None:
-            return []
+            return {}
         try:
             with self._foreign_errors():
-                found = collection.query(
-                    query_embeddings=vector[np.newaxis],
-                    n_results=limit,
-                    include=["metadatas", "documents", "embeddings"],
-                )
+                found = collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=["embeddings"])
         except StoreError:
             self.require_dimension(len(vector))
             raise
-        rows = _rows(found["ids"][0], _first(found["documents"]), _first(found["metadatas"]))
-        return _by_cosine(vector, rows, _first(found["embeddings"]))
+        embeddings: Any = found["embeddings"]
+        return _by_cosine(vector, found["ids"][0], embeddings[0])
 
-    def candidates(self, vector: Vectors, ids: Sequence[str]) -> list[Candidate]:
-        """Those of the given rows that exist, by falling cosine.
+    def cosines(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        """Those of the given rows that exist, each with its cosine, best first.
 
         Raises:
             DimensionMismatch: the vector is not as long as the collection's.
         """
         collection = self.collection()
         if collection is None or not ids:
-            return []
+            return {}
         with self._foreign_errors():
-            found = collection.get(ids=list(ids), include=_WITH_VECTORS)
-        embeddings = found["embeddings"]
-        if embeddings is None or not len(embeddings):
-            return []
-        if len(embeddings[0]) != len(vector):
+            found = collection.get(ids=list(ids), include=["embeddings"])
+        embeddings: Any = found["embeddings"]
+        if found["ids"] and len(embeddings[0]) != len(vector):
             self.require_dimension(len(vector))
-        return _by_cosine(vector, _rows(found["ids"], found["documents"], found["metadatas"]), embeddings)
+        return _by_cosine(vector, found["ids"], embeddings)
 
     def upsert(self, rows: Sequence[Row], vectors: Vectors) -> None:
         """Writes rows in their order, with vectors of shape (rows, dimension), in place of those with the same ids.
@@ -312,14 +298,10 @@ def _rows(
     return [Row(id_, text or "", data or {}) for id_, text, data in zip_longest(ids, texts or (), metadatas or ())]
 
 
-def _first(column: Any) -> Any:
-    return None if column is None else column[0]
-
-
-def _by_cosine(vector: Vectors, rows: Sequence[Row], vectors: Any) -> list[Candidate]:
-    if not rows:
-        return []
+def _by_cosine(vector: Vectors, ids: Sequence[str], vectors: Any) -> dict[str, float]:
+    if not ids:
+        return {}
     query, stored = np.asarray(vector, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(stored, axis=1) * np.linalg.norm(query)
     cosines = (stored @ query) / np.where(lengths > 0, lengths, 1)
-    return [Candidate(rows[i], float(cosines[i])) for i in np.argsort(-cosines, kind="stable")]
+    return {ids[i]: float(cosines[i]) for i in np.argsort(-cosines, kind="stable")}

@@ -11,7 +11,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from brain_pipeline.index.store import Candidate, Row, Store
+from brain_pipeline.index.store import Row, Store
 
 SPARE = 4  # candidates asked of Chroma for each node wanted, since its own order may not be the cosine's
 FEWEST = 50
@@ -51,17 +51,13 @@ class FamilyVectorStore(ChromaVectorStore):
         if self._store.collection() is None or (plain and query.query_embedding):
             vector = np.asarray(query.query_embedding or [], dtype=np.float32)
             found = self._store.nearest(vector, max(FEWEST, SPARE * query.similarity_top_k))
-            return as_result(found[: query.similarity_top_k])
+            ids = list(found)[: query.similarity_top_k]
+            rows = {row.id: row for row in self._store.get(ids)}
+            kept = [id_ for id_ in ids if id_ in rows]
+            return VectorStoreQueryResult(
+                nodes=[as_node(rows[id_]) for id_ in kept], similarities=[found[id_] for id_ in kept], ids=kept
+            )
         return super().query(query, **kwargs)
-
-
-def as_result(candidates: list[Candidate]) -> VectorStoreQueryResult:
-    """Candidates in LlamaIndex's form."""
-    return VectorStoreQueryResult(
-        nodes=[as_node(candidate.row) for candidate in candidates],
-        similarities=[candidate.cosine for candidate in candidates],
-        ids=[candidate.row.id for candidate in candidates],
-    )
 
 
 def as_node(row: Row) -> TextNode:
