@@ -211,6 +211,34 @@ def doctor(environment: Environment = None) -> None:
 
 
 @app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; it must not exist yet.")], environment: Environment = None
+) -> None:
+    """Copy the database into one file, checked."""
+    from brain_pipeline.backup import back_up
+
+    manifest = back_up(_settings(environment), file)
+    out.print(f"backed up {len(manifest.files)} files, read back and compared, to {file}", markup=False)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `brain backup` wrote.")], environment: Environment = None
+) -> None:
+    """Put a backup in the database's place; what was there is kept beside it."""
+    from brain_pipeline.backup import restore as put_back
+    from brain_pipeline.brain import open_brain
+
+    settings = _settings(environment)
+    before = put_back(settings, file)
+    if before is not None:
+        out.print(f"what was there before is in {before}", markup=False)
+    with open_brain(settings) as brain:
+        held = brain.stats()
+    out.print(f"restored {held.total_documents} emails in {held.total_chunks} chunks", markup=False)
+
+
+@app.command()
 def demo(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,

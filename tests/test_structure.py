@@ -22,6 +22,7 @@ ROWS = [
     ("brain_pipeline.ask",),
     ("brain_pipeline.brain",),
     ("brain_pipeline.evaluate", "brain_pipeline.doctor", "brain_pipeline.remote", "brain_pipeline.progress"),
+    ("brain_pipeline.backup", "brain_pipeline.attacks"),
     ("brain_pipeline.cli",),
     ("api",),
 ]
