@@ -19,6 +19,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from brain_pipeline.ask.calibrate import SAMPLE, dumps, loads, self_calibrate
 from brain_pipeline.ask.pipeline import Pipeline
+from brain_pipeline.ask.question import Floats
 from brain_pipeline.ask.score import Calibration, default_calibration
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
@@ -206,6 +207,10 @@ class Brain:
         ``now`` is when the question is asked; default the brain's clock.
         """
         return self._in_portal(lambda: self._pipeline.rank(question, now=now))
+
+    def evidence(self, question: str, *, now: datetime | None = None) -> dict[str, Floats]:
+        """What the score of each email for a question is made from; see ``ask.score.features``."""
+        return self._pipeline.retriever(now=now).evidence(question)
 
     def _in_portal(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs ``work`` on a loop in a thread of its own, so that the caller may be inside a running one."""

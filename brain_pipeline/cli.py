@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -193,6 +194,54 @@ def _serve(brain: Brain) -> None:
     # The HTTP side stands above the pipeline; only this command, which starts it, knows it by name.
     with suppress(KeyboardInterrupt):  # how a person stops it
         import_module("api.serve").run(brain, announce=lambda url: out.print(f"Serving {url} (Ctrl-C stops it)"))
+
+
+@app.command("eval")
+def evaluate(
+    sets: Annotated[list[Path], typer.Argument(help="JSONL files of questions with their right answers.")],
+    mail: Annotated[Path | None, typer.Option(help="A folder of mail to measure over; default the open brain.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    answers: Annotated[bool, typer.Option("--answers", help="Ask the language model too, for the key facts.")] = False,
+    baseline: Annotated[Path | None, typer.Option(help="What --json printed before, to compare with.")] = None,
+    environment: Environment = None,
+) -> None:
+    """Measure retrieval, abstention and calibration by questions whose answers are known."""
+    from brain_pipeline.brain import open_brain
+    from brain_pipeline.evaluate import read_baseline, read_questions, render
+    from brain_pipeline.trial import by_email, measure, throw_away_brain
+
+    settings = _settings(environment)
+    before = read_baseline(baseline) if baseline else None
+    questions = [question for path in sets for question in read_questions(path)]
+    with throw_away_brain(settings, mail) if mail else open_brain(settings) as brain:
+        if mail:
+            questions = list(by_email(brain, mail, questions))
+        measured = measure(brain, questions, answers=answers)
+    sys.stdout.write((json.dumps(measured.as_json()) if as_json else render(measured, before)) + "\n")
+
+
+@app.command()
+def calibrate(
+    sets: Annotated[
+        list[Path] | None, typer.Argument(help="JSONL files of questions; without, the mail itself.")
+    ] = None,
+    environment: Environment = None,
+) -> None:
+    """Fit the score to the collection, from its own mail or from labelled questions."""
+    from brain_pipeline.brain import open_brain
+    from brain_pipeline.evaluate import read_questions
+    from brain_pipeline.trial import calibrate as calibrate_by
+
+    with open_brain(_settings(environment)) as brain:
+        if sets:
+            found = calibrate_by(brain, [question for path in sets for question in read_questions(path)])
+        else:
+            found = brain.calibrate()
+    out.print(
+        f"calibrated for {found.model}: weights {[round(w, 2) for w in found.weights]}, bias {found.bias:.2f}, "
+        f"unrelated cosine {found.cosine_mean:.2f} ± {found.cosine_spread:.2f}",
+        markup=False,
+    )
 
 
 @app.command()

@@ -133,6 +133,21 @@ def read_questions(path: Path) -> list[LabelledQuestion]:
     return [_read(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
+def read_baseline(path: Path) -> Mapping[str, Any]:
+    """The figures of an earlier run, as ``as_json`` gave them.
+
+    Raises:
+        InvalidRequest: the file can't be read or holds something else.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"The baseline {path} can't be read: {error}.") from error
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"The baseline {path} is not what `brain eval --json` prints.")
+    return found
+
+
 def _read(line: str, where: str) -> LabelledQuestion:
     try:
         row = json.loads(line)

@@ -107,6 +107,8 @@ def test_a_mail_without_text_is_still_one_chunk():
 def test_copies_under_other_ids_share_a_fingerprint():
     copy = mail(SLIP.subject, f"{SLIP.text}\n", message_id="<copy@school.example>")
     assert fingerprint(copy) == fingerprint(SLIP)
+    here, there = (mail("News", f"Fair on May 3. Read on (https://n.example/{who})") for who in ("mum", "dad"))
+    assert fingerprint(here) == fingerprint(there)
     assert fingerprint(mail(SLIP.subject, SLIP.text, day=16)) != fingerprint(SLIP)
     assert fingerprint(mail("Empty", "")) == ""
 

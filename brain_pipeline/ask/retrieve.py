@@ -15,8 +15,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
 
-from brain_pipeline.ask.question import read_question
-from brain_pipeline.ask.score import MINILM, Calibration, score
+from brain_pipeline.ask.question import Floats, Question, read_question
+from brain_pipeline.ask.score import MINILM, Calibration, features, logits, score
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex, Passage
 from brain_pipeline.index.metadata import PART, MetadataReader
@@ -74,17 +74,35 @@ class HybridRetriever(BaseRetriever):
         keywords = self._catalog.keywords()
         if keywords is None:
             return []
+        asked, cosines, passages = self._candidates(question, vector, keywords)
+        scores = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
+        best = _best_of_each_email(dict(zip(cosines, map(float, scores), strict=True)), passages)
+        rows = {row.id: row for row in self._catalog.store.get(list(best))}
+        nodes = [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in best.items() if id_ in rows]
+        return without_copies(nodes, self._catalog.reader)
+
+    def evidence(self, question: str) -> dict[str, Floats]:
+        """What the score is made from, by email: the features of its best chunk, to learn a calibration from."""
+        keywords = self._catalog.keywords()
+        if keywords is None:
+            return {}
+        vector = np.asarray(self._embedder.get_query_embedding(question), dtype=np.float32)
+        asked, cosines, passages = self._candidates(question, vector, keywords)
+        found = features(asked, list(cosines.values()), [passages[id_] for id_ in cosines])
+        worst_first = np.argsort(logits(found, self._calibration), kind="stable")
+        emails = [passages[id_].email for id_ in cosines]
+        return {emails[i]: found[i] for i in worst_first if emails[i]}
+
+    def _candidates(
+        self, question: str, vector: Vectors, keywords: KeywordIndex
+    ) -> tuple[Question, dict[str, float], dict[str, Passage]]:
+        """The question as it is read, and rows from both indexes: their cosines and their terms, by id."""
         asked = read_question(question, keywords, self._today)
         cosines, passages = self._nearest(vector, keywords)
         matching = [id_ for id_ in keywords.search(asked.words, FEWEST) if id_ not in cosines]
         passages |= self._of_kind(keywords.passages(matching))
         cosines |= self._catalog.store.cosines(vector, [id_ for id_ in matching if id_ in passages])
-        ids = [id_ for id_ in cosines if id_ in passages]
-        scores = score(asked, [cosines[id_] for id_ in ids], [passages[id_] for id_ in ids], self._calibration)
-        best = _best_of_each_email(dict(zip(ids, map(float, scores), strict=True)), passages)
-        rows = {row.id: row for row in self._catalog.store.get(list(best))}
-        nodes = [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in best.items() if id_ in rows]
-        return without_copies(nodes, self._catalog.reader)
+        return asked, {id_: cosine for id_, cosine in cosines.items() if id_ in passages}, passages
 
     def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""

@@ -34,6 +34,8 @@ HEADING_CHARACTERS = 160  # of the subject that is embedded with every chunk
 _ABBREVIATIONS = r"(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\b[A-Z]\.)"
 _SENTENCE_END = re.compile(rf"(?<=[.!?…])[\"'”’)\]]*{_ABBREVIATIONS}\s+(?![a-z])(?=[\w\"'“‘(¡¿$€£])|(?<=[。！？])|\n+")
 
+_LINK = re.compile(r"\(?\bhttps?://[^\s()]+\)?")
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -112,9 +114,10 @@ def content_hash(mail: Mail) -> str:
 def fingerprint(mail: Mail) -> str:
     """The same for copies of one mail under different ids; empty for a mail without text, which proves nothing.
 
-    The day counts: next week's reminder in the same words is another mail.
+    The day counts: next week's reminder in the same words is another mail. Links don't: a newsletter's lead each
+    reader to a page of its own.
     """
-    words = " ".join(mail.text.split())
+    words = " ".join(_LINK.sub("", mail.text).split())
     day = mail.date.date().isoformat() if mail.date else ""
     told = f"{mail.sender_address.casefold()}\x1f{mail.subject}\x1f{day}\x1f{words}"
     return hashlib.sha256(told.encode()).hexdigest()[:32] if words else ""
