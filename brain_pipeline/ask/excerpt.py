@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.index.chunk import sentences
 from brain_pipeline.records import Source
 
@@ -28,8 +29,9 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
         ModelError: the embedding model failed.
     """
     lengths = [LENGTH, *[FURTHER] * (len(sources) - 1)]
+    plain = PlainText(sources)
     windows = [
-        _windows(source.passage, length) or [source.subject or "(no text)"]
+        _windows(plain.whole(source.passage), length) or [plain.whole(source.subject) or "(no text)"]
         for source, length in zip(sources, lengths, strict=True)
     ]
     asked = np.asarray(await embedder.aget_query_embedding(question))

@@ -43,17 +43,19 @@ _MARKUP = regex.compile(r"(?<=\])(?=[(\[:])|(?<=!)(?=\[)|(?<=<)(?=[a-z/!?])", re
 
 _TAIL = r"[^\s，。；、！？（）「」]*"
 _REST = rf"(?::\d+)?(?:[/?\#]{_TAIL})?"
+_ACTING = "javascript|vbscript|data|file|blob"  # an address that does something, and is no place
 _LABEL = r"[\p{L}\p{N}][\p{L}\p{N}-]{0,62}"
 _LINK = regex.compile(
     rf"""
       [a-z][a-z0-9+.-]{{0,20}}:[/\\]{{2}}{_TAIL}
-    | (?:mailto|javascript|vbscript|data|file|blob|tel|sms):(?=\S){_TAIL}
+    | (?:mailto|tel|sms|{_ACTING}):(?=\S){_TAIL}
     | (?<![\w:/])//(?=\w){_TAIL}
     | (?:[\w.+-]{{1,64}}@)?(?:{_LABEL}[.。．｡]){{1,99}}(?:xn--[\w-]{{1,59}}|\p{{L}}{{2,63}}){_REST}
     | (?<![\w.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_REST}
     """,
     regex.IGNORECASE | regex.VERBOSE,
 )
+_ACTS = regex.compile(rf"(?:{_ACTING}):", regex.IGNORECASE)
 _SENTENCE_END = regex.compile(r"(?<=[\p{L}\p{N}]\.)(?=\p{Lu}\p{Ll})")
 _BARE = regex.compile(r"[\p{L}\p{N}.-]+")
 _LAST_WORD = regex.compile(r"\S+\Z")
@@ -107,7 +109,7 @@ class PlainText:
 
     def _judged(self, found: regex.Match[str]) -> str:
         link = found.group()
-        if _bare(link) in self._known:
+        if _bare(link) in self._known and not _ACTS.match(link):
             return link
         if _BARE.fullmatch(link) and _SENTENCE_END.search(link):
             return _SENTENCE_END.sub(" ", link)  # a full stop without its space, not an address
