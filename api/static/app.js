@@ -112,7 +112,7 @@ function finish(answer) {
   $("answer").textContent = answer.answer;
   $("took").textContent = `${Math.max(answer.query_time_ms / 1000, 0.1).toFixed(1)} s`;
   result.dataset.confidence = answer.confidence;
-  if (!answer.sources.length) list([]);
+  keep(answer.sources);
   show(answer.sources.length ? "done" : "abstained", answer.answer);
 }
 
@@ -136,8 +136,18 @@ function list(sources, question) {
   $("sources").replaceChildren(...sources.map((source) => card(source, question)));
 }
 
+// An answer may rest on fewer sources than were found.
+function keep(sources) {
+  const kept = new Set(sources.map(named));
+  for (const item of [...$("sources").children]) if (!kept.has(item.dataset.source)) item.remove();
+  $("found").hidden = !sources.length;
+}
+
+const named = (source) => `${source.score} ${source.attribution}`;
+
 function card(source, question) {
   const item = $("card").content.firstElementChild.cloneNode(true);
+  item.dataset.source = named(source);
   const $$ = (selector) => item.querySelector(selector);
   if (source.subject) $$("bdi").textContent = source.subject;
   if (source.date) $$(".day").textContent = source.date;

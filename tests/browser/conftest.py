@@ -44,9 +44,7 @@ class PacedLLM(ScriptedLLM):
 @pytest.fixture
 def script():
     """What the model answers; tests put other replies in place."""
-    return [
-        "Every child needs a signed permission slip, $5 and the orange class shirt by Friday. The bus leaves at 8:45."
-    ]
+    return ["Every child needs a signed permission slip, $5 and the orange class shirt by Friday."]
 
 
 @pytest.fixture
@@ -56,7 +54,8 @@ def llm(script):
 
 @pytest.fixture
 def settings(tmp_path):
-    return Settings.load(data_dir=tmp_path, timezone="America/Chicago", warm_up=False)
+    # The tests' embedder gives low cosines for what is unrelated, as this model does, and is judged as this model is.
+    return Settings.load(data_dir=tmp_path, embed_model="all-minilm", timezone="America/Chicago", warm_up=False)
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def picture():
 
     def take(page, name):
         for varying in page.locator("#took:not(:empty), .wide:not(:empty)").all():
-            varying.evaluate("one => { one.style.visibility = 'hidden'; }")
+            varying.evaluate("one => { one.hidden = true; }")
         page.screenshot(path=HERE / "screenshots" / f"{name}.png", animations="disabled", caret="hide")
 
     return take
