@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from brain_pipeline.settings import Settings
 
 FIRST_QUESTION = "What do the kids need for the field trip?"
-SECOND_QUESTION = "When is the dentist appointment?"
+SECOND_QUESTION = "How much did the water heater cost?"
 
 app = typer.Typer(
     help="Ask a household's own emails and newsletters, and be told where the answer was found.",

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from ollama_server import OllamaServer, black_holed_url, refused_url
 from other_programs import OtherPrograms
+
+# How long an example takes says more of the machine than of the code; in CI the examples are the same every time.
+hypothesis_settings.register_profile("here", deadline=None)
+hypothesis_settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis_settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 @pytest.fixture

@@ -119,6 +119,8 @@ def test_what_is_visible_is_a_part_of_the_text(text):
 
 
 @given(replies)
+@example("http://[[:// ](x)")
+@example("http<<Found in>[")
 def test_what_was_shown_is_not_taken_back(reply):
     assume(BOUNDARY[0] not in reply)
     whole = PLAIN.whole(reply)

@@ -29,7 +29,7 @@ from brain_pipeline.records import NOT_FOUND, Answer, Found, Kind, Piece, Source
 log = logging.getLogger(__name__)
 
 LONGEST_QUESTION = 2_000  # characters
-WORTH = 0.5  # of the best source's score, below which another source is noise
+WORTH = 0.6  # of the best source's score, below which another source is noise
 
 Item = TypeVar("Item")
 

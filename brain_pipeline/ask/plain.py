@@ -95,7 +95,7 @@ class PlainText:
         """
         text = _LAST_WORD.sub("", visible(reply))
         for pattern in (self._fence, _IMAGE_OR_LINK, _TAG):
-            text = _without_partial(pattern, text)
+            text = _LAST_WORD.sub("", _without_partial(pattern, text))  # what is cut off may have ended a word
         text = self._cleaned(text)
         for pattern in (ATTRIBUTION, *held):
             if found := pattern.search(text, partial=True):
