@@ -29,8 +29,8 @@ class Mail:
     Strings are decoded text without lone surrogates, NULs or invisible characters; ``subject`` is one line. ``date`` is
     the sender's own clock: aware when the message names a zone, naive when it does not, None when it has no usable
     date. ``text`` is what the sender wrote this time, ``quoted`` the history below it. ``message_id`` keeps its angle
-    brackets and is empty when the message has none. ``calendars`` holds iCalendar text. ``notes`` says what of the message
-    could not be read, and why.
+    brackets and is empty when the message has none. ``calendars`` holds iCalendar text. ``notes`` says what of the
+    message could not be read, and why.
     """
 
     message_id: str

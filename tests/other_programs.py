@@ -62,7 +62,8 @@ class OtherPrograms:
     def settings(self, name: str, into: Path, **more: Any) -> Settings:
         """The settings of a copy of database ``name`` in ``into``."""
         shutil.copytree(self.folder / name, into / name)
-        return Settings.load(environment="embedded", chroma_db_path=into / name, **{"timezone": "UTC", "warm_up": False, **more})
+        given = {"timezone": "UTC", "warm_up": False, **more}
+        return Settings.load(environment="embedded", chroma_db_path=into / name, **given)
 
     def questions(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.expected[name]["questions"]

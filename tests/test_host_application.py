@@ -138,7 +138,7 @@ def test_a_client_that_hangs_up_cancels_the_model_s_call(brain, ollama):
     async def receive():
         if message := next(messages, None):
             return message
-        while not ollama.calls("/api/chat"):
+        while not ollama.calls("/api/chat"):  # noqa: ASYNC110  (the server is in another thread)
             await asyncio.sleep(0.01)
         return {"type": "http.disconnect"}
 

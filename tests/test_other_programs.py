@@ -37,8 +37,8 @@ def test_pure_vector_retrieval_gives_the_exact_ranking(name, other_programs, tmp
         assert len(other_programs.questions(name)) == 12
         for question in other_programs.questions(name):
             got = ranked(brain, question["question"])[: len(question["top10"])]
-            for place, (expected, (subject, day, score, found_in)) in enumerate(zip(question["top10"], got, strict=True)):
-                where = f"{name} {question['id']} place {place + 1}"
+            for expected, (subject, day, score, found_in) in zip(question["top10"], got, strict=True):
+                where = f"{name} {question['id']} place {expected['rank']}"
                 assert score == pytest.approx(expected["score"], abs=0.001), where
                 assert found_in == f"Found in: {subject}, {day}", where
                 tied = [other for other in question["top10"] if abs(other["score"] - expected["score"]) < 1e-4]
