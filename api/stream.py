@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from brain_pipeline.records import Answer, Found, Piece
 
 log = logging.getLogger(__name__)
 
+SENDING = 0.001  # seconds in which the sources leave, before making the model's request occupies the event loop
 LAST = "last"  # the id of an event after which nothing comes
 
 
@@ -53,6 +55,8 @@ async def stream(
         async with aclosing(brain.astream(q, top_k=top_k, source=source)) as events:
             async for event in events:
                 yield _sent(event)
+                if isinstance(event, Found):
+                    await asyncio.sleep(SENDING)
     except BrainError as error:
         log.warning("%s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
         yield _failed(error, round((time.perf_counter() - started) * 1000))
