@@ -116,9 +116,10 @@ async def slow_question_and(app, then):
         return await then(client, question)
 
 
-def test_a_slow_model_stalls_nobody_else(brain, ollama):
+def test_a_slow_model_stalls_nobody_else(ollama):
     ollama.fail(Fault.SLOW, "/api/chat")
-    ollama.delay = 0.9
+    ollama.delay = 1.5
+    patient = settings_for(ollama.url, llm_read_timeout=20, request_timeout=30)
 
     async def others(client, question):
         answered = [await client.get(path) for path in ("/healthz", "/brain/stats") for _ in range(5)]
@@ -126,7 +127,8 @@ def test_a_slow_model_stalls_nobody_else(brain, ollama):
         assert all(response.status_code == 200 for response in answered)
         return await question
 
-    assert asyncio.run(slow_question_and(create_app(brain=brain), others)).status_code == 200
+    with fill(Brain(patient)) as brain:
+        assert asyncio.run(slow_question_and(create_app(brain=brain), others)).status_code == 200
 
 
 def test_a_client_that_hangs_up_cancels_the_model_s_call(brain, ollama):
