@@ -97,7 +97,7 @@ def test_every_setting_is_documented():
     readme = (ROOT / "README.md").read_text()
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias or f"BRAIN_{name.upper()}"
-        default = field.get_default(call_default_factory=False)
+        default = None if field.default_factory else field.default
         shown = "" if default in (None, ()) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
         row = f"| `{variable}` | {shown} | {field.description} |"
         assert row in readme, f"the README's table of settings lacks: {row}"
