@@ -98,3 +98,10 @@ def test_two_writers_never_happen(tmp_path, uninterrupted):
     other = next(result for result in got if result != 120) if got.count(120) == 1 else 0
     assert other == 0 or "is in use by process" in str(other)
     assert contents(tmp_path / "chroma") == uninterrupted
+
+
+def test_index_files_that_a_killed_process_left_half_made_are_no_damage(tmp_path, uninterrupted):
+    run(tmp_path / "chroma")
+    (header,) = (tmp_path / "chroma").glob("*/header.bin")
+    header.write_bytes(b"")
+    assert contents(tmp_path / "chroma") == uninterrupted

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HEADER = struct.Struct("<iQQQQQQiIQQQdQ")
+_NAMES = "index_metadata.pickle"  # Chroma's own file beside hnswlib's: written last
 _COUNT = 4  # bytes before a list of neighbours; the first two are its length
 _ID = 4  # bytes of a neighbour's number
 _LABEL = 8
@@ -35,14 +36,17 @@ def damage(directory: Path, *, written: bool = False) -> str:
     """What is wrong with the index in ``directory``, empty when it can be loaded.
 
     Vectors are not looked at: a wrong number in them makes a wrong distance and nothing worse. ``written`` says that
-    there was an index on disk; without, one that is not there is in Chroma's log still.
+    Chroma has written the index; until it has, all of it is in Chroma's log, and files that a killed process left
+    behind half made are not read.
 
     Raises:
         OSError: a file can't be read.
     """
     header = directory / "header.bin"
+    if not written and not (directory / _NAMES).is_file():
+        return ""
     if not header.is_file():
-        return "its files are gone" if written else ""
+        return "its files are gone"
     layout = _layout(header.read_bytes())
     if layout is None:
         return "its header makes no sense"
@@ -112,5 +116,5 @@ _CHECKS = (
     (_lengths_hold, "the lengths of its vectors make no sense"),
     (_lower_holds, "its graph points nowhere"),
     (_upper_holds, "its graph points nowhere"),
-    (lambda directory, _: (directory / "index_metadata.pickle").is_file(), "a file of it is missing"),
+    (lambda directory, _: (directory / _NAMES).is_file(), "a file of it is missing"),
 )
