@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
+import anyio
 from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -153,16 +154,16 @@ def _uploaded_name(origin: str, folder: str) -> str:
 
 async def unless_hung_up(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:
     """The result of ``work``, or None once the client has hung up; ``work`` is cancelled then."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_hang_up(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return await task if task.done() else None
-    finally:
-        for future in (task, gone):
-            future.cancel()
+    with anyio.CancelScope() as scope:
+        watching = asyncio.ensure_future(_cancel_on_hang_up(request, scope))
+        try:
+            return await work
+        finally:
+            watching.cancel()
+    return None
 
 
-async def _hang_up(request: Request) -> None:
+async def _cancel_on_hang_up(request: Request, scope: anyio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    scope.cancel()

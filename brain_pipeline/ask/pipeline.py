@@ -10,6 +10,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TypeVar
 
+import anyio
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -100,12 +101,12 @@ class Pipeline:
         """See ``Brain.astream``."""
         started = time.perf_counter()
         question, limit = _checked(question, top_k, self._most)
-        deadline = asyncio.get_running_loop().time() + self._patience
+        deadline = anyio.current_time() + self._patience
         sources: tuple[Source, ...] = ()
         text: str | None = None
         shown = ""
         try:
-            async with asyncio.timeout_at(deadline):
+            with anyio.fail_after(self._patience):
                 found = await self.rank(question, kind=_KINDS.get(source.strip().casefold()), limit=limit)
                 sources = _worth_reading(found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
@@ -182,11 +183,13 @@ def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
 async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
     """The items, as long as none is late by the event loop's clock; ``TimeoutError`` then.
 
-    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789).
+    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789). The
+    timeout is anyio's, which cancels again and again: asyncio's does it once, and an HTTP client that just connects
+    takes that for its own.
     """
     async with aclosing(items):
         while True:
-            async with asyncio.timeout_at(deadline):
+            with anyio.fail_after(deadline - anyio.current_time()):
                 try:
                     item = await anext(items)
                 except StopAsyncIteration:
