@@ -35,6 +35,7 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
             log_level=settings.log_level,
             access_log=False,  # it would write down every question
             server_header=False,
+            timeout_keep_alive=75,  # longer than clients keep one idle: else it closes as they ask again
         )
         uvicorn.Server(config).run(sockets=[listening])
 
