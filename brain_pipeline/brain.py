@@ -21,6 +21,7 @@ from brain_pipeline.ask.calibrate import SAMPLE, dumps, loads, self_calibrate
 from brain_pipeline.ask.pipeline import Pipeline
 from brain_pipeline.ask.question import Floats
 from brain_pipeline.ask.score import Calibration, default_calibration
+from brain_pipeline.errors import ConfigError
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
@@ -85,9 +86,10 @@ class Brain:
     def close(self) -> None:
         """Gives up the database and the connections; a brain that is used again opens them again."""
         with self._building:
-            self._exits.close()
+            exits = self._exits.pop_all()
             self._portal = None
             self._embedder, self._llm = self._given
+        exits.close()  # without the lock: the portal waits for running questions, which may want a model
         self.catalog.close()
 
     def warm_up(self) -> None:
@@ -122,7 +124,8 @@ class Brain:
         nothing and gets none; an empty one gets what the model was trained with.
         """
         kept = self.catalog.store.metadata
-        foreign = QUERY_PREFIX not in kept and self.catalog.store.count() > 0
+        unmarked = bool(kept) or self.catalog.store.count() > 0  # another program's
+        foreign = QUERY_PREFIX not in kept and unmarked
         query, document = ("", "") if foreign else default_prefixes(self.settings.embed_model)
         query, document = kept.get(QUERY_PREFIX, query), kept.get(DOCUMENT_PREFIX, document)
         ours = self.settings
@@ -263,6 +266,7 @@ class Brain:
         """Brings in mails that were read already, each with where it stood; see ``index.ingest.ingest``."""
         query, document = self.prefixes
         remember = {EMBED_MODEL: self.settings.embed_model, QUERY_PREFIX: query, DOCUMENT_PREFIX: document}
+        self._require_same_model()
         with self._ingesting:
             report = ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
             if report.new + report.updated:
@@ -301,15 +305,25 @@ class Brain:
         if not self.calibration.model and self.catalog.store.count() >= SAMPLE:
             self.calibrate()
 
+    def _require_same_model(self) -> None:
+        written_by = str(self.catalog.store.metadata.get(EMBED_MODEL, ""))
+        ours = self.settings.embed_model
+        if written_by and written_by.removesuffix(":latest") != ours.removesuffix(":latest"):
+            raise ConfigError(
+                f"The collection {self.settings.collection} was written by the embedding model {written_by}; vectors "
+                f"of {ours} among its own would make nonsense of both. Set OLLAMA_EMBED_MODEL to {written_by}, or name "
+                "another collection in BRAIN_COLLECTION."
+            )
+
     def forget(self, email: str) -> int:
         """Deletes an email, by its Message-ID or by the ``email`` of one of its sources.
 
         Returns:
             How many chunks were deleted, 0 when there is no such email.
         """
-        keywords = self.catalog.keywords()
-        ids = keywords.ids(email=email) if keywords else set()
         with self._ingesting:
+            keywords = self.catalog.keywords()
+            ids = keywords.ids(email=email) if keywords and email else set()
             self.catalog.delete(ids)
         return len(ids)
 

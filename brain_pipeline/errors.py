@@ -87,7 +87,7 @@ class StoreError(BrainUnavailable):
 class StoreLocked(StoreError):
     """Another process owns the database.
 
-    ``owner`` is what the lock says of it, for a caller that can hand its work over; see ``index.store.Owner``.
+    ``owner`` is what the lock says of it, for a caller that can hand its work over; see ``index.ownership.Owner``.
     """
 
     def __init__(self, message: str, owner: object = None) -> None:

@@ -161,9 +161,10 @@ class Settings(BaseSettings):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
-        if value is not None and tz.gettz(value) is None:
-            raise ValueError(f"no time zone is called {value!r}; names look like Europe/Berlin")
-        return value
+        try:
+            return value and ZoneInfo(value).key
+        except (LookupError, ValueError, OSError) as error:
+            raise ValueError(f"no time zone is called {value!r}; names look like Europe/Berlin") from error
 
     @field_validator("chroma_db_path", "data_dir", "embed_model_path", "llm_model_path")
     @classmethod

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brain_pipeline.errors import ConfigError
 from brain_pipeline.index.metadata import MetadataReader, date_order, parse_day
+from brain_pipeline.settings import Settings
 
 CENTRAL = timezone(timedelta(hours=-5))
 READER = MetadataReader(CENTRAL)
@@ -34,6 +36,7 @@ DAY = date(2025, 5, 6)
         ("5/6/2025", DAY),
         ("13/5/2025", date(2025, 5, 13)),
         *((bad, None) for bad in ("", "12", "6 May", "Tuesday", "2025-13-40", "99/99/2025", "soon", -5, float("nan"))),
+        *((bad, None) for bad in ("2025", 2025, "15", 99_999_999)),
         *((bad, None) for bad in (True, "1e400", float("inf"), "0000-00-00", [], {})),
     ],
 )
@@ -97,3 +100,14 @@ def test_any_metadata_can_be_read(row):
     assert fields.kind in ("email", "newsletter")
     assert len(fields.subject.splitlines()) <= 1
     assert bool(fields.key) == bool(fields.subject or fields.sender or fields.day)
+
+
+def test_an_explicit_kind_outweighs_a_file_s_name():
+    assert READER.read({"subject": "x", "source_type": "email", "source": "newsletters/a.eml"}, "").kind == "email"
+    assert READER.read({"subject": "x", "source": "newsletter"}, "").kind == "newsletter"
+
+
+@pytest.mark.parametrize("zone", ["UTC+3", "/etc/localtime", "EST5EDT,M3.2.0,M11.1.0", "Mars", "..", "Europe"])
+def test_a_zone_that_can_t_be_used_is_refused_at_once(zone):
+    with pytest.raises(ConfigError, match="Europe/Berlin"):
+        Settings.load(timezone=zone)

@@ -48,9 +48,12 @@ MINILM = Calibration(
 UNKNOWN_MODEL = Calibration(weights=MINILM.weights, bias=MINILM.bias, cosine_mean=0.5, cosine_spread=0.1)
 
 
+_MINILM_NAMES = {"all-minilm", "all-minilm-l6-v2"}
+
+
 def default_calibration(model: str) -> Calibration:
     """The shipped calibration for an embedding model, by its name."""
-    return MINILM if "minilm" in model.casefold() else UNKNOWN_MODEL
+    return MINILM if model.casefold().partition(":")[0] in _MINILM_NAMES else UNKNOWN_MODEL
 
 
 def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passage | None]) -> Floats:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from brain_pipeline.errors import StoreError
-from brain_pipeline.index.keywords import Entry, KeywordIndex
-from brain_pipeline.index.metadata import FINGERPRINT, MetadataReader, date_order, is_numeric_date
+from brain_pipeline.index.keywords import Entry, KeywordIndex, Outdated
+from brain_pipeline.index.metadata import FINGERPRINT, DateOrder, MetadataReader, date_order
 from brain_pipeline.index.store import Metadata, Row, Store, Vectors
 from brain_pipeline.index.terms import date_words
 from brain_pipeline.settings import Settings
@@ -23,15 +22,15 @@ log = logging.getLogger(__name__)
 
 QUERY_PREFIX, DOCUMENT_PREFIX = "embed_query_prefix", "embed_document_prefix"  # kept with a collection made here
 _LAST_INGEST = "last_ingest"
-_SAMPLE = 50  # rows looked at to see whether a collection writes dates as numbers
+_ORDER = "date_order"  # which way round the collection writes numeric dates
 
 
 class Catalog:
     """What the brain knows: a Chroma collection, and a keyword index over the same rows.
 
-    The keyword index is made for collections that other programs wrote, and brought up to date when the two differ in
-    number. It is written before the collection: rows it knows and the collection does not are never found, so a crash
-    in between loses nothing, and the next run of the same ingestion writes both.
+    The keyword index is made for collections that other programs wrote, and brought up to date when rows come or go
+    without it. It is written before the collection: rows it knows and the collection does not are never found, and
+    after a write that failed they are taken out again.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -39,6 +38,8 @@ class Catalog:
         self.store = Store(settings)
         self._keywords: KeywordIndex | None = None
         self._stamp = ""
+        self._rows = 0  # in the collection when the keyword index was last in step with it
+        self._writing = 0
         self._reader: MetadataReader | None = None
         self._opening = threading.RLock()
 
@@ -53,16 +54,11 @@ class Catalog:
         """Reads the rows' metadata, with numeric dates the way round that this collection writes them."""
         with self._opening:
             if self._reader is None:
-                zone, more = self.settings.zone, self.settings.metadata_aliases
-                reader = MetadataReader(zone, more=more)
-                if any(is_numeric_date(self._sent(reader, row)) for row in islice(self.store.rows(), _SAMPLE)):
-                    reader = MetadataReader(zone, date_order(self._sent(reader, r) for r in self.store.rows()), more)
-                self._reader = reader
-            return self._reader
+                self.keywords()
+            return self._reader or self._reading("month")
 
-    @staticmethod
-    def _sent(reader: MetadataReader, row: Row) -> str:
-        return reader.read(row.metadata, row.text, row.id).sent
+    def _reading(self, order: DateOrder) -> MetadataReader:
+        return MetadataReader(self.settings.zone, order, self.settings.metadata_aliases)
 
     def keywords(self) -> KeywordIndex | None:
         """The keyword index, in step with the collection; None when there is no collection."""
@@ -74,6 +70,8 @@ class Catalog:
             if self._keywords is None or self._stamp != stamp:  # another collection of that name, made meanwhile
                 self._close_keywords()
                 self._keywords, self._stamp = self._open_keywords(stamp), stamp
+            elif not self._writing and self.store.count() != self._rows:  # another program wrote, or a write failed
+                self._bring_up_to_date(self._keywords)
             return self._keywords
 
     def _close_keywords(self) -> None:
@@ -85,18 +83,36 @@ class Catalog:
         path = self._keyword_file()
         try:
             index = KeywordIndex(path)
-        except StoreError:  # damaged or of another format: all that is in it can be made again
+        except Outdated:
             KeywordIndex.delete(path)
             index = KeywordIndex(path)
-        if index.stamp != stamp:
-            log.info("making the keyword index of %s", self.settings.collection)
-            index.rebuild(map(self.entry, self.store.rows()), stamp)
-        elif index.count() != self.store.count():
+        try:
+            if index.stamp != stamp:
+                log.info("making the keyword index of %s", self.settings.collection)
+                self._reader = self._reading(date_order(self._dates()))
+                index.rebuild(map(self.entry, self.store.rows()), stamp)
+                index.note(_ORDER, self._reader.order)
+                index.note(_LAST_INGEST, "")
+                self._rows = self.store.count()
+            else:
+                self._reader = self._reading("day" if index.noted(_ORDER) == "day" else "month")
+                self._bring_up_to_date(index)
+        except BaseException:
+            index.close()
+            raise
+        return index
+
+    def _bring_up_to_date(self, index: KeywordIndex) -> None:
+        stored, indexed = self.store.ids(), index.ids()
+        if stored != indexed:
             log.info("bringing the keyword index of %s up to date", self.settings.collection)
-            stored, indexed = self.store.ids(), index.ids()
             index.remove(indexed - stored)
             index.add(map(self.entry, self.store.get(sorted(stored - indexed))))
-        return index
+        self._rows = len(stored)
+
+    def _dates(self) -> Iterator[object]:
+        reader = self._reading("month")
+        return (value for row in self.store.rows() for value in reader.dates(row.metadata))
 
     def _keyword_file(self) -> Path:
         name = f"brain.keywords.{self.settings.collection}.sqlite3"
@@ -109,13 +125,14 @@ class Catalog:
     def last_ingest(self) -> datetime | None:
         """When mail was last brought in, None when it never was."""
         keywords = self.keywords()
-        noted = keywords.noted(_LAST_INGEST) if keywords else ""
-        return datetime.fromisoformat(noted) if noted else None
+        kept = self.store.metadata.get(_LAST_INGEST) or (keywords.noted(_LAST_INGEST) if keywords else "")
+        return datetime.fromisoformat(kept) if kept else None
 
     def ingested(self, moment: datetime) -> None:
-        """Keeps the moment of an ingestion."""
-        if (keywords := self.keywords()) is not None:
-            keywords.note(_LAST_INGEST, moment.isoformat(timespec="seconds"))
+        """Keeps the moment of an ingestion: with the collection, or beside it where Chroma can't."""
+        told = moment.isoformat(timespec="seconds")
+        if not self.store.remember({_LAST_INGEST: told}) and (keywords := self.keywords()) is not None:
+            keywords.note(_LAST_INGEST, told)
 
     def entry(self, row: Row) -> Entry:
         """A row as the keyword index takes it."""
@@ -131,24 +148,52 @@ class Catalog:
             fingerprint=str(row.metadata.get(FINGERPRINT, "")),
         )
 
-    def create(self, remember: Callable[[], Metadata]) -> None:
-        """Makes the database and the collection when they are missing; ``remember`` is kept with a new one."""
-        if self.store.collection() is None:
-            self.store.collection(create=True, remember=remember())
+    def prepare(self, remember: Metadata) -> None:
+        """Makes the database and the collection when they are missing; ``remember`` is kept with an empty one."""
+        self.store.collection(create=True, remember=remember)
+        if not self.store.metadata.keys() & remember.keys() and self.store.count() == 0:
+            self.store.remember(remember)
+
+    def twin(self, fingerprint: str, *, of: str) -> bool:
+        """Whether another mail than ``of`` (its first chunk's id), wholly stored, carries this fingerprint."""
+        keywords = self.keywords()
+        copies = keywords.copies(fingerprint) if keywords else []
+        first = [id_ for id_ in copies if id_.endswith("-0") and id_ != of]
+        return any(True for _ in self.store.get(first))
 
     def write(self, rows: Sequence[Row], vectors: Vectors, *, outdated: Sequence[str] = ()) -> None:
         """Writes rows with their vectors, of shape (rows, dimension), and deletes the ``outdated`` ones first."""
         keywords = self.keywords()
-        if keywords is not None:
-            keywords.add(map(self.entry, rows))
-        self.store.delete(outdated)
-        self.store.upsert(rows, vectors)
-        if keywords is not None and outdated:
-            keywords.remove(outdated)
+        with self._changing():
+            if keywords is not None:
+                keywords.add(map(self.entry, rows))
+            self.store.delete(outdated)
+            self.store.upsert(rows, vectors)
+            if keywords is not None and outdated:
+                keywords.remove(outdated)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While rows are written the two differ in number on purpose; afterwards they don't, or are brought in step."""
+        with self._opening:
+            self._writing += 1
+        try:
+            yield
+        except BaseException:
+            with self._opening:
+                self._writing -= 1
+                self._rows = -1
+            raise
+        count = self.store.count()
+        with self._opening:
+            self._writing -= 1
+            self._rows = count
 
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes rows."""
         gone = list(ids)
-        self.store.delete(gone)
-        if (keywords := self.keywords()) is not None:
-            keywords.remove(gone)
+        keywords = self.keywords()
+        with self._changing():
+            self.store.delete(gone)
+            if keywords is not None:
+                keywords.remove(gone)

@@ -57,7 +57,7 @@ def ingest(
         ModelError: the embedding model failed; what was written before stays.
         StoreError: the database can't be written.
     """
-    catalog.store.collection(create=True, remember=remember)
+    catalog.prepare(remember)
     report = Report()
     changes = _changes(messages, catalog, report, on_progress)
     embedding: deque[tuple[list[_Change], Future[list[list[float]]]]] = deque()
@@ -72,7 +72,7 @@ def ingest(
             _write(catalog, *embedding.popleft())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    catalog.ingested(datetime.now(UTC).astimezone(catalog.settings.zone))
+    _tell(catalog)
     return report
 
 
@@ -105,7 +105,7 @@ def _change(
     first = chunks[0].row
     key, fingerprint = str(first.metadata[DOCUMENT_ID]), str(first.metadata[FINGERPRINT])
     known = stored.get(first.id)
-    if key in seen or fingerprint in seen or (known is None and _has_twin(catalog, fingerprint)):
+    if key in seen or fingerprint in seen or (known is None and catalog.twin(fingerprint, of=first.id)):
         report.unchanged += 1
         return None
     seen |= {key, fingerprint} - {""}
@@ -119,14 +119,14 @@ def _change(
     return _Change(chunks, int(known.get(CHUNK_COUNT, 0)))
 
 
-def _has_twin(catalog: Catalog, fingerprint: str) -> bool:
-    keywords = catalog.keywords()
-    return keywords is not None and keywords.twin(fingerprint) is not None
-
-
 def _write(catalog: Catalog, changes: Sequence[_Change], embedding: Future[list[list[float]]]) -> None:
     vectors = np.asarray(embedding.result(), dtype=np.float32)
     catalog.write([chunk.row for chunk in _in_order(changes)], vectors, outdated=[*_outdated(changes)])
+    _tell(catalog)
+
+
+def _tell(catalog: Catalog) -> None:
+    catalog.ingested(datetime.now(UTC).astimezone(catalog.settings.zone))
 
 
 def _in_order(changes: Sequence[_Change]) -> list[Chunk]:

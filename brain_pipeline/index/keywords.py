@@ -83,18 +83,23 @@ class Passage:
         return f" {term} " in self.terms
 
 
+class Outdated(StoreError):
+    """The index is damaged or of another format; it can be made anew from the collection."""
+
+
 class KeywordIndex:
     """One index file. It may be used from several threads: readers see the last commit while one writer works.
 
     Every method raises ``StoreError`` when the file can't be used. A damaged file, or one of another format, is not
-    repaired: ``delete`` it and ``rebuild`` from the collection.
+    repaired: it raises ``Outdated``, and is to be deleted and rebuilt from the collection.
     """
 
     def __init__(self, path: Path) -> None:
         """Opens the index at ``path``, making it when there is none (with its folder).
 
         Raises:
-            StoreError: the file is damaged, of another format, or can't be written.
+            Outdated: the file is damaged or of another format.
+            StoreError: the file can't be read or written.
         """
         self.path = path
         self._writing, self._reading = threading.Lock(), threading.Lock()
@@ -105,9 +110,18 @@ class KeywordIndex:
 
     @staticmethod
     def delete(path: Path) -> None:
-        """Deletes an index that is not open."""
-        for suffix in ("", "-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        """Deletes an index that is not open.
+
+        Raises:
+            StoreError: the file can't be deleted.
+        """
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"The keyword index {path} can't be deleted ({error.strerror}); delete it yourself."
+            ) from error
 
     def close(self) -> None:
         """Closes the file."""
@@ -181,6 +195,11 @@ class KeywordIndex:
         found = self._read("SELECT email FROM passages WHERE fingerprint = ? AND ? != '' LIMIT 1", [fingerprint] * 2)
         return found[0][0] if found else None
 
+    def copies(self, fingerprint: str) -> list[str]:
+        """The ids of the chunks that carry this fingerprint; none for an empty one."""
+        found = self._read("SELECT id FROM passages WHERE fingerprint = ? AND ? != ''", [fingerprint] * 2)
+        return [id_ for (id_,) in found]
+
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
         """In how many chunks each of the given terms stands; 0 for those unknown."""
         wanted = list(dict.fromkeys(words))
@@ -239,13 +258,12 @@ class KeywordIndex:
         return connection
 
     def _prepare(self) -> None:
-        tables = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not tables:
-            with self._transaction() as writer:
+        with self._transaction() as writer:
+            if not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._create(writer)
         found = self._reader.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
         if found != (FORMAT,):
-            raise StoreError(f"The keyword index {self.path} has another format; delete it to have it made anew.")
+            raise Outdated(f"The keyword index {self.path} has another format; delete it to have it made anew.")
 
     @staticmethod
     def _create(writer: sqlite3.Connection) -> None:
@@ -284,7 +302,10 @@ class KeywordIndex:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(
+            damaged = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+            lacking = isinstance(error, sqlite3.OperationalError) and "no such" in str(error)
+            kind = Outdated if damaged or lacking else StoreError
+            raise kind(
                 f"The keyword index {self.path} can't be used ({error}); delete it to have it made anew."
             ) from error
 

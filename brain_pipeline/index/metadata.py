@@ -39,6 +39,7 @@ DateOrder = Literal["day", "month"]
 
 _NUMERIC_DATE = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})\b")
 _ISO_DATE = re.compile(r"((?:19|20)\d\d)(-?)(\d{2})\2(\d{2})(?!\d)")
+_EARLIEST = 1e8  # seconds, the year 1973: smaller numbers are years, days or counts
 _MILLISECONDS_FROM = 1e11  # in seconds this would be the year 5138
 _YEARS = range(1970, 2100)
 _DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 2)  # noqa: DTZ001  (only their calendar fields are used)
@@ -94,7 +95,7 @@ class MetadataReader:
             text: the row's text, which tells two otherwise nameless emails apart.
             row_id: the row's id; an "email id" equal to it names the row, not the email.
         """
-        values = {_plain(key): value for key, value in (metadata or {}).items() if value not in (None, "")}
+        values = _values(metadata)
 
         def all_of(name: str) -> list[object]:
             return [values[alias] for alias in self._names[name] if alias in values]
@@ -104,7 +105,7 @@ class MetadataReader:
 
         subject, sender, sent = text_of(SUBJECT), text_of(SENDER), text_of(DATE)
         day = next((found for value in all_of(DATE) if (found := parse_day(value, self.zone, self.order))), None)
-        kind: Kind = "newsletter" if any("newsletter" in str(v).casefold() for v in all_of(SOURCE_TYPE)) else "email"
+        kind: Kind = "newsletter" if "newsletter" in text_of(SOURCE_TYPE).casefold() else "email"
         message_id = text_of(MESSAGE_ID)
         if not (subject or sender or day):
             key = ""
@@ -115,6 +116,15 @@ class MetadataReader:
         else:
             key = hashlib.sha256(f"{sender}\x1f{text}".encode()).hexdigest()
         return EmailFields(key, subject, day, sender, kind, sent)
+
+    def dates(self, metadata: Mapping[str, object] | None) -> list[object]:
+        """Everything in a row's metadata that may be its date."""
+        values = _values(metadata)
+        return [values[alias] for alias in self._names[DATE] if alias in values]
+
+
+def _values(metadata: Mapping[str, object] | None) -> dict[str, object]:
+    return {_plain(key): value for key, value in (metadata or {}).items() if value not in (None, "")}
 
 
 def parse_day(value: object, zone: tzinfo, order: DateOrder = "month") -> date | None:
@@ -139,7 +149,7 @@ def parse_day(value: object, zone: tzinfo, order: DateOrder = "month") -> date |
 def _parse_epoch(epoch: float, zone: tzinfo) -> date | None:
     seconds = epoch / 1000 if abs(epoch) >= _MILLISECONDS_FROM else epoch
     try:
-        return datetime.fromtimestamp(seconds, UTC).astimezone(zone).date() if seconds > 0 else None
+        return datetime.fromtimestamp(seconds, UTC).astimezone(zone).date() if seconds >= _EARLIEST else None
     except (OverflowError, OSError, ValueError):
         return None
 
@@ -163,9 +173,3 @@ def date_order(values: Iterable[object]) -> DateOrder:
             first, second = int(numeric[1]), int(numeric[3])
             balance += (first > 12 >= second) - (second > 12 >= first)  # noqa: PLR2004  (there are twelve months)
     return "day" if balance > 0 else "month"
-
-
-def is_numeric_date(value: object) -> bool:
-    """Whether a date is written with slashes or hyphens and its order of day and month must be known."""
-    numeric = _NUMERIC_DATE.match(str(value))
-    return numeric is not None and numeric[2] != "."

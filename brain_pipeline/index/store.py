@@ -135,6 +135,19 @@ class Store:
         collection = self.collection()
         return (collection.metadata or {}) if collection is not None else {}
 
+    def remember(self, facts: Metadata) -> bool:
+        """Keeps facts with the collection; false where Chroma can't.
+
+        The metadata of a collection from before Chroma 1.0 says which distance it has, and can't be written again.
+        """
+        collection = self.collection()
+        kept = self.metadata
+        if collection is None or any(key.startswith("hnsw:") for key in kept):
+            return False
+        with self._foreign_errors():
+            collection.modify(metadata={**kept, **facts})
+        return True
+
     def dimension(self) -> int | None:
         """The length of the collection's vectors, None while it has none."""
         collection = self.collection()
