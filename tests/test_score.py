@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brain_pipeline.ask.matches import matching_words
 from brain_pipeline.ask.question import Question, content_terms, read_question
 from brain_pipeline.ask.score import (
     FEATURES,
@@ -16,7 +17,6 @@ from brain_pipeline.ask.score import (
     default_calibration,
     features,
     logistic,
-    matching_words,
     score,
 )
 from brain_pipeline.index.keywords import Entry, KeywordIndex, Passage

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from brain_pipeline.ask.question import Floats, Question, content_terms
+from brain_pipeline.ask.question import Floats, Question
 from brain_pipeline.index.keywords import Passage
-from brain_pipeline.index.terms import terms
 
 _UNINDEXED = Passage("", "", "", "")
 FEATURES = ("cosine", "coverage", "year_missing", "fact_missing", "length")
@@ -114,10 +112,3 @@ def score(
     if not asked.forms:
         return np.zeros(len(cosines))
     return logistic(logits(features(asked, cosines, passages), calibration))
-
-
-def matching_words(question: str, text: str) -> list[str]:
-    """The distinct words of a text that share a content term with a question, as they stand there, in order."""
-    asked = set(content_terms(question))
-    words = dict.fromkeys(re.sub(r"^\W+|\W+$", "", word) for word in text.split())
-    return [word for word in words if asked.intersection(terms(word))]
