@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -26,6 +25,7 @@ from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
+from brain_pipeline.loop import LoopThread
 from brain_pipeline.mail.reading import read
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.guard import require_household
@@ -72,7 +72,7 @@ class Brain:
             clock=clock or (lambda: datetime.now(settings.zone)),
         )
         self._ingesting = threading.Lock()
-        self._portal: BlockingPortal | None = None
+        self._loop: LoopThread | None = None
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -87,9 +87,9 @@ class Brain:
         """Gives up the database and the connections; a brain that is used again opens them again."""
         with self._building:
             exits = self._exits.pop_all()
-            self._portal = None
+            self._loop = None
             self._embedder, self._llm = self._given
-        exits.close()  # without the lock: the portal waits for running questions, which may want a model
+        exits.close()  # without the lock: the loop waits for running questions, which may want a model
         self.catalog.close()
 
     def warm_up(self) -> None:
@@ -174,7 +174,7 @@ class Brain:
 
     def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
         """``aquery`` for callers without ``await``; also inside a running event loop, as in a notebook."""
-        return self._in_portal(lambda: self.aquery(question, top_k=top_k, source=source))
+        return self._wait_for(self.aquery(question, top_k=top_k, source=source))
 
     async def aquery(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
         """Answers a question from the mail, or says that it isn't there.
@@ -209,18 +209,19 @@ class Brain:
 
         ``now`` is when the question is asked; default the brain's clock.
         """
-        return self._in_portal(lambda: self._pipeline.rank(question, now=now))
+        return self._wait_for(self._pipeline.rank(question, now=now))
 
     def evidence(self, question: str, *, now: datetime | None = None) -> dict[str, Floats]:
         """What the score of each email for a question is made from; see ``ask.score.features``."""
         return self._pipeline.retriever(now=now).evidence(question)
 
-    def _in_portal(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Runs ``work`` on a loop in a thread of its own, so that the caller may be inside a running one."""
+    def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
         with self._building:
-            if self._portal is None:
-                self._portal = self._exits.enter_context(start_blocking_portal())
-        return self._portal.call(work)
+            if self._loop is None:
+                self._loop = LoopThread()
+                self._exits.callback(self._loop.close)
+            loop = self._loop
+        return loop.call(work)
 
     # Bringing mail in.
 

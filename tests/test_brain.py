@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +45,19 @@ def test_asking_inside_a_running_loop(brain, run):
         return brain.query(QUESTION), await brain.aquery(QUESTION)
 
     assert {answer.text for answer in run(cell())} == {"A slip and $5."}
+
+
+def test_a_script_that_closes_nothing_comes_to_its_end(settings, brain):
+    brain.close()
+    script = (
+        "from brain_pipeline import Settings; from brain_pipeline.brain import Brain\n"
+        "from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM\n"
+        f"settings = Settings.load(data_dir={str(settings.data_dir)!r})\n"
+        "brain = Brain(settings, embedder=HashedTokenEmbedder(), llm=ScriptedLLM('A slip.'))\n"
+        f"print(brain.query({QUESTION!r}))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    assert run.stdout.startswith("A slip.\nFound in: Field Trip Permission Slip")
 
 
 def test_asking_from_one_loop_after_another_and_from_threads(ollama):
