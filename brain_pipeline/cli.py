@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -89,16 +88,25 @@ def ask(
     """Ask a question."""
     with _open(_settings(environment)) as brain:
         if screen.is_terminal:
-            asyncio.run(_watch(brain.astream(question, top_k=top_k, source=source)))
+            import asyncio
+
+            answer = asyncio.run(_watch(brain.astream(question, top_k=top_k, source=source)))
         else:
-            _show(brain.query(question, top_k=top_k, source=source))
+            answer = brain.query(question, top_k=top_k, source=source)
+            _show(answer)
+        if not answer.sources and not (held := brain.stats()).total_documents:
+            err.print(
+                f"There is no mail yet in {held.db_path}, environment {brain.settings.environment}. Bring some in with "
+                "`brain ingest PATH`, or name another environment with BRAIN_ENV; `brain demo` uses embedded.",
+                markup=False,
+            )
 
 
-async def _watch(events: AsyncGenerator[Found | Piece | Answer, None]) -> None:
+async def _watch(events: AsyncGenerator[Found | Piece | Answer, None]) -> Answer:
     """Shows the sources at once, above them the answer's words as they come, at last the answer itself."""
     from rich.live import Live
 
-    from brain_pipeline.records import Found, Piece
+    from brain_pipeline.records import Answer, Found, Piece
 
     text = ""
     sources: Sequence[Source] = ()
@@ -110,6 +118,8 @@ async def _watch(events: AsyncGenerator[Found | Piece | Answer, None]) -> None:
                 text += event.text
             shown = _lines(text, sources) if isinstance(event, Found | Piece) else _answer_lines(event)
             live.update(shown, refresh=True)
+    assert isinstance(event, Answer)  # noqa: S101  (the last event always is)
+    return event
 
 
 def _show(answer: Answer) -> None:

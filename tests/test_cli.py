@@ -79,7 +79,9 @@ def test_a_question_that_the_mail_does_not_answer(brain, slip):
 
 
 def test_nothing_there_yet(brain, tmp_path):
-    assert brain("ask", "Anything?")[:2] == (0, f"{NOT_FOUND}\n")
+    code, out, err = brain("ask", "Anything?")
+    assert (code, out) == (0, f"{NOT_FOUND}\n")
+    assert "brain ingest PATH" in err
     assert "0 emails" in brain("stats")[1]
     assert not (tmp_path / "chroma").exists()
 
