@@ -84,7 +84,7 @@ def floor(_: Path, folder: Path, url: str) -> dict[str, float]:
 def in_a_process(what: str, mailbox: Path, folder: Path, url: str) -> dict[str, float]:
     busy = httpx.get(f"{url}/busy").json()["busy"]
     command = [sys.executable, __file__, "--only", what, str(mailbox), str(folder), url]
-    measured = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     measured["busy"] = (httpx.get(f"{url}/busy").json()["busy"] - busy) / measured["seconds"]
     return measured
 
