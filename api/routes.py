@@ -20,6 +20,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from api.schemas import AnswerBody, DetailBody, IngestBody, StatsBody, UnavailableBody
+from brain_pipeline.ask.pipeline import LONGEST_QUESTION
 from brain_pipeline.brain import Brain, open_brain
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
 from brain_pipeline.mail.mailboxes import iter_messages
@@ -94,6 +95,19 @@ async def _lifespan(app: Any) -> AsyncIterator[None]:
 router = APIRouter(route_class=BrainRoute, tags=["brain"], lifespan=_lifespan)
 TheBrain = Annotated[Brain, Depends(get_brain)]
 
+# The document says what is accepted; what is said to a caller who sends something else is the pipeline's word.
+Question = Annotated[
+    str,
+    Query(
+        description="the question, in plain words",
+        json_schema_extra={"minLength": 1, "maxLength": LONGEST_QUESTION, "pattern": r"\S"},
+    ),
+]
+TopK = Annotated[
+    int | None, Query(description="sources wanted at most; the server caps it", json_schema_extra={"minimum": 1})
+]
+Wanted = Annotated[str, Query(description="`email`, `newsletter` or `all`; anything else means all")]
+
 
 @router.get(
     "/brain/query",
@@ -104,9 +118,9 @@ TheBrain = Annotated[Brain, Depends(get_brain)]
 async def query(
     request: Request,
     brain: TheBrain,
-    q: Annotated[str, Query(description="the question, in plain words, at most 2,000 characters")],
-    top_k: Annotated[int | None, Query(description="sources wanted at most; the server caps it")] = None,
-    source: Annotated[str, Query(description="`email`, `newsletter` or `all`; anything else means all")] = "all",
+    q: Question,
+    top_k: TopK = None,
+    source: Wanted = "all",
 ) -> Response | AnswerBody:
     """Answers from the emails and newsletters, with where it was found."""
     answer = await unless_hung_up(request, brain.aquery(q, top_k=top_k, source=source))
@@ -128,9 +142,11 @@ def stats(brain: TheBrain) -> StatsBody:
     "/brain/ingest",
     response_model=IngestBody,
     summary="Bring mail in",
-    responses={422: {"model": DetailBody}, 503: {"model": UnavailableBody}},
+    responses={**{status: {"model": DetailBody} for status in (400, 408, 413, 422)}, 503: {"model": UnavailableBody}},
 )
-def ingest(brain: TheBrain, files: Annotated[list[UploadFile], File(description=".eml, .mbox or .zip")]) -> IngestBody:
+def ingest(
+    brain: TheBrain, files: Annotated[list[UploadFile], File(description=".eml, .mbox or .zip", min_length=1)]
+) -> IngestBody:
     """Reads uploaded mail; what the brain holds already is left alone, and questions see the rest at once."""
     with TemporaryDirectory(prefix="family-brain-") as folder:
         for number, file in enumerate(files):

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Query, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from api.routes import BrainRoute, TheBrain, status_of
+from api.routes import BrainRoute, Question, TheBrain, TopK, Wanted, status_of
 from api.schemas import AnswerBody, DetailBody, FoundEvent, PassageBody, PieceEvent, UnavailableBody
 from brain_pipeline.errors import BrainError, BrainUnavailable
 from brain_pipeline.records import Answer, Found, Piece
@@ -30,6 +30,12 @@ def once(last_event_id: Annotated[str | None, Header(include_in_schema=False)] =
         raise HTTPException(204)
 
 
+# As a model it would be documented as a stream, which it is not.
+_REFUSED = {
+    "description": "What to send instead",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/DetailBody"}}},
+}
+
 router = APIRouter(route_class=BrainRoute, tags=["brain"])
 
 
@@ -37,14 +43,14 @@ router = APIRouter(route_class=BrainRoute, tags=["brain"])
     "/brain/query/stream",
     response_class=EventSourceResponse,
     summary="Ask the household's mail and read the answer as it is written",
-    responses={422: {"model": DetailBody}},
+    responses={422: _REFUSED},
     dependencies=[Depends(once)],
 )
 async def stream(
     brain: TheBrain,
-    q: Annotated[str, Query(description="the question, in plain words, at most 2,000 characters")],
-    top_k: Annotated[int | None, Query(description="sources wanted at most; the server caps it")] = None,
-    source: Annotated[str, Query(description="`email`, `newsletter` or `all`; anything else means all")] = "all",
+    q: Question,
+    top_k: TopK = None,
+    source: Wanted = "all",
 ) -> AsyncIterator[ServerSentEvent]:
     """First a `sources` event, then `text` events, at last one `answer` event equal to the body of `/brain/query`.
 
