@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,7 +11,9 @@ import uvicorn
 
 from api.app import create_app
 from brain_pipeline.brain import Brain
-from brain_pipeline.errors import ConfigError
+from brain_pipeline.errors import ConfigError, StoreError, StoreLocked
+
+log = logging.getLogger(__name__)
 
 
 def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> None:
@@ -22,8 +25,15 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
 
     Raises:
         ConfigError: the address can't be listened on, or the settings can't be used; see ``create_app``.
+        StoreLocked: another process owns the database.
     """
     settings = brain.settings
+    try:
+        brain.catalog.store.collection()
+    except StoreLocked:
+        raise
+    except StoreError as error:  # it may be mended while the service runs; until then it answers 503
+        log.warning("%s", error)
     app = create_app(settings, brain)
     with _listen(settings.host, settings.port) as listening:
         host, port = listening.getsockname()[:2]

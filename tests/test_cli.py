@@ -230,6 +230,9 @@ def test_while_a_brain_is_served_the_commands_hand_their_work_to_it(brain, serve
     assert "2 emails" in brain("stats")[1]
     assert f"which serves it at {served}" in brain("doctor")[1]
     assert brain("ask", " ")[0] == 1
+    code, _, err = brain("serve", "--port", "0")
+    assert code == 1
+    assert f"in use by process {owner.pid}" in err
 
 
 def test_an_upload_that_is_no_mail_is_named(served):
