@@ -8,7 +8,7 @@ BROWSER := $(VENV)/.browser
 apt = { $(if $(filter 0,$(shell id -u)),,sudo) sh -c \
 	'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1)'; }
 
-.PHONY: run test test-browser lint lock clean
+.PHONY: run test test-browser soak audit lint lock clean
 
 run: $(INSTALLED) ## Ingest the sample mailbox, ask it a question, serve it
 	@$(BIN)/brain demo
@@ -18,6 +18,13 @@ test: $(INSTALLED) ## Run the whole suite
 
 test-browser: $(BROWSER) ## Drive the page in Chromium; its pictures land in tests/browser/screenshots
 	$(BIN)/python -m pytest tests/browser
+
+soak: $(INSTALLED) ## Ten minutes of many clients, with the model server and the service killed every 30 seconds
+	$(BIN)/python tests/soak/soak.py
+
+audit: $(INSTALLED) ## Ask the advisory database about every locked package (pypi.org learns their names)
+	$(BIN)/pip install --quiet pip-audit
+	$(BIN)/pip-audit --requirement requirements.lock --disable-pip --require-hashes
 
 lint: $(INSTALLED) ## Check style and types
 	$(BIN)/ruff check
