@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date
+from decimal import Decimal
 
+from brain_pipeline.ask.figures import Reading, claims, known
 from brain_pipeline.ask.question import content_terms
 from brain_pipeline.index.terms import date_words, terms
 from brain_pipeline.records import Source
 
-_FIGURE = re.compile(r"\d+(?:[.,:/]\d+)*")
-_EMPTY_CENTS = re.compile(r"[.:]00$")
 _ENOUGH = 3  # terms that an answer shares with its main source, before the others are judged by theirs
 _SHARE = 1 / 3
-
-
-def _figures(text: str) -> set[str]:
-    """The numbers of a text, whole and in parts: ``$1,180.00`` is 1180, ``5/9`` is 5 and 9, ``2:00`` is 2."""
-    found: set[str] = set()
-    for figure in _FIGURE.findall(text):
-        plain = _EMPTY_CENTS.sub("", figure.replace(",", "")) if re.search(r",\d{3}(?!\d)", figure) else figure
-        plain = _EMPTY_CENTS.sub("", plain)
-        found |= {plain, *re.split(r"[.,:/]", plain)}
-    return {figure.lstrip("0") or "0" for figure in found}
 
 
 def _told(source: Source) -> str:
@@ -31,11 +20,15 @@ def _told(source: Source) -> str:
 
 
 def unsupported(answer: str, question: str, sources: Sequence[Source], today: date) -> set[str]:
-    """The numbers, dates and amounts of an answer that stand neither in a source nor in the question."""
-    known = _figures("\n".join([question, date_words(today), *map(_told, sources)]))
-    # An hour may be told by another clock.
-    known |= {str(int(hour) + 12) for hour in known if hour.isdecimal() and int(hour) < 12}  # noqa: PLR2004
-    return {figure for figure in _FIGURE.findall(answer) if not _figures(figure) & known}
+    """The numbers, times, days and amounts of an answer that stand in no form in a source or in the question."""
+    resolved = " ".join([question, *content_terms(question, today)])  # with the year that "this year" is
+    held = known(resolved, today).union(*map(_held, sources))
+    return {figure for figure, readings in claims(answer) if not readings & held}
+
+
+def _held(source: Source) -> set[Reading]:
+    year = {("part", Decimal(source.day.year))} if source.day else set()
+    return known(f"{source.subject}\n{source.sender}\n{source.passage}", source.day) | year
 
 
 def resting(answer: str, question: str, sources: Sequence[Source]) -> tuple[Source, ...]:
