@@ -66,6 +66,24 @@ def test_the_prompt_holds_the_sources_and_nothing_else(client, ollama):
     assert f"From: {SLIP.sender}" in prompt
 
 
+def test_an_invented_amount_is_replaced_by_the_words_of_the_source_it_should_stand_in(client, ollama):
+    ollama.reply = "You need a slip and $45.30 for the zoo field trip."
+    body = ask(client).json()
+    assert SLIP.text in body["answer"]
+    assert "45.30" not in body["answer"]
+    assert [source["subject"] for source in body["sources"]] == [SLIP.subject]
+
+
+def test_excerpts_cite_exactly_the_emails_that_they_quote(ollama):
+    also = mail("Zoo trip", "The zoo trip bus leaves for the field at nine sharp.", day=16)
+    settings = settings_for(ollama.url, llm_provider="excerpts")
+    with fill(Brain(settings), [SLIP, also]) as brain:
+        answer = brain.query("What about the zoo field trip?")
+    assert answer.text.count("\u201c") == len(answer.sources) > 0
+    for source in answer.sources:
+        assert source.passage in answer.text
+
+
 def test_top_k_asks_for_fewer_and_is_capped(client):
     assert len(ask(client, top_k=1).json()["sources"]) == 1
     assert len(ask(client, top_k=50).json()["sources"]) <= 3

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from datetime import datetime
+from datetime import date, datetime
 from typing import TypeVar
 
 import anyio
@@ -33,6 +33,7 @@ LONGEST_QUESTION = 2_000  # characters
 WORTH = 0.6  # of the best source's score, below which another source is noise
 
 Item = TypeVar("Item")
+_Said = tuple[str | None, tuple[Source, ...]]
 
 _KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
 
@@ -103,7 +104,7 @@ class Pipeline:
         question, limit = _checked(question, top_k, self._most)
         deadline = anyio.current_time() + self._patience
         sources: tuple[Source, ...] = ()
-        text: str | None = None
+        said: _Said = None, ()
         shown = ""
         try:
             with anyio.fail_after(self._patience):
@@ -112,7 +113,8 @@ class Pipeline:
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
                 async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
-                    async for text in versions:
+                    async for said in versions:
+                        text, _ = said
                         if text and text.startswith(shown) and text != shown:
                             yield Piece(text[len(shown) :])
                             shown = text
@@ -127,26 +129,35 @@ class Pipeline:
             error.sources = sources
             raise
         took = round((time.perf_counter() - started) * 1000)
+        text, used = said
         if text is None:
             yield Answer(NOT_FOUND, (), "low", took)
         else:
-            used = resting(text, question, sources)
             yield Answer(text, used, confidence_of(used[0].score), took)
 
-    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[str | None, None]:
-        """The answer so far, again and again; None at the end when the sources do not hold one."""
+    async def _answer(
+        self, question: str, sources: tuple[Source, ...]
+    ) -> AsyncGenerator[tuple[str | None, tuple[Source, ...]], None]:
+        """The answer so far and the sources it is made from, again and again.
+
+        The text is None at the end when the sources do not hold an answer.
+        """
         llm = self._llm()
         if llm is None:
-            yield await excerpt(question, sources, self._embedder())
+            yield await excerpt(question, sources, self._embedder()), sources
             return
         now = self._clock()
         text: str | None = None
         async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
             async for text in versions:
-                yield text
-        if text and (invented := unsupported(text, question, sources, now.date())):
+                yield text, sources
+        if not text:
+            return
+        invented, used = await asyncio.to_thread(_checked_answer, text, question, sources, now.date())
+        if invented:
             log.warning("%d figures of an answer stand in none of its sources; quoting these instead", len(invented))
-            yield await excerpt(question, sources[:1], self._embedder())
+            text, used = await excerpt(question, sources[:1], self._embedder()), sources[:1]
+        yield text, used
 
     def _source(self, node: NodeWithScore) -> Source:
         fields = self._catalog.reader.read(node.metadata, node.text, node.node_id)
@@ -160,6 +171,12 @@ class Pipeline:
             score=node.get_score(),
             passage=node.text,
         )
+
+
+def _checked_answer(
+    text: str, question: str, sources: tuple[Source, ...], today: date
+) -> tuple[set[str], tuple[Source, ...]]:
+    return unsupported(text, question, sources, today), resting(text, question, sources)
 
 
 def _worth_reading(found: tuple[Source, ...]) -> tuple[Source, ...]:

@@ -51,7 +51,7 @@ _MINILM_NAMES = {"all-minilm", "all-minilm-l6-v2"}
 
 def default_calibration(model: str) -> Calibration:
     """The shipped calibration for an embedding model, by its name."""
-    return MINILM if model.casefold().partition(":")[0] in _MINILM_NAMES else UNKNOWN_MODEL
+    return MINILM if model.casefold().rpartition("/")[2].partition(":")[0] in _MINILM_NAMES else UNKNOWN_MODEL
 
 
 def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passage | None]) -> Floats:
