@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from brain_pipeline.ask.matches import best_part
 from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.index.chunk import sentences
 from brain_pipeline.records import Source
 
 LENGTH, FURTHER = 320, 200  # characters of the best source's excerpt and of each further one's
+_LOOKED_AT = 2_000  # characters of a passage that are compared with the question; our own chunks have fewer
+_MOST_WINDOWS = 100  # texts to embed of a source whose lines are short
 INTRODUCTION = "From the emails, word for word:"
 
 
@@ -28,12 +33,7 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     Raises:
         ModelError: the embedding model failed.
     """
-    lengths = [LENGTH, *[FURTHER] * (len(sources) - 1)]
-    plain = PlainText(sources)
-    windows = [
-        _windows(plain.whole(source.passage), length) or [plain.whole(source.subject) or "(no text)"]
-        for source, length in zip(sources, lengths, strict=True)
-    ]
+    windows = await asyncio.to_thread(_all_windows, question, sources)
     asked = np.asarray(await embedder.aget_query_embedding(question))
     texts = [window for of_source in windows for window in of_source]
     vectors = np.asarray(await embedder.aget_text_embedding_batch(texts))
@@ -42,17 +42,29 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     return "\n".join([INTRODUCTION, *(f"“{quote}”" for quote in best)])
 
 
+def _all_windows(question: str, sources: Sequence[Source]) -> list[list[str]]:
+    """Of each source what may be quoted of it, at least one text."""
+    plain = PlainText(sources)
+    lengths = [LENGTH, *[FURTHER] * (len(sources) - 1)]
+    return [
+        _windows(plain.whole(source.passage[best_part(question, source.passage, _LOOKED_AT)]), length)
+        or [plain.whole(source.subject) or "(no text)"]
+        for source, length in zip(sources, lengths, strict=True)
+    ]
+
+
 def _windows(passage: str, longest: int) -> list[str]:
     """Runs of whole sentences, one from each sentence on, as long as fit."""
     pieces = sentences(passage)
+    ends = [0, *accumulate(map(len, pieces))]
     windows = []
     for start in range(len(pieces)):
-        lengths = accumulate(len(piece) for piece in pieces[start:])
-        fitting = max(1, sum(length <= longest for length in lengths))
-        windows.append(_readable("".join(pieces[start : start + fitting])))
-        if start + fitting == len(pieces):
+        stop = max(start + 1, bisect_right(ends, ends[start] + longest) - 1)
+        windows.append(_readable(passage[ends[start] : ends[stop]]))
+        if stop == len(pieces):
             break
-    return [window for window in dict.fromkeys(windows) if window]
+    distinct = [window for window in dict.fromkeys(windows) if window]
+    return distinct[:: len(distinct) // _MOST_WINDOWS + 1]
 
 
 def _readable(text: str) -> str:
