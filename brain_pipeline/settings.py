@@ -6,6 +6,7 @@ import os
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from dateutil import tz
@@ -156,6 +157,16 @@ class Settings(BaseSettings):
     def _without_password(cls, value: str | None) -> str | None:
         if value is not None and "@" in value.rpartition("://")[2].partition("/")[0]:
             raise ValueError("an address holds no user name or password here; it would stand in logs and messages")
+        return value
+
+    @field_validator("chroma_url")
+    @classmethod
+    def _whole_url(cls, value: str | None) -> str | None:
+        if value is not None:
+            address = urlsplit(value)
+            if address.scheme not in {"http", "https"} or not address.hostname or address.path.strip("/"):
+                raise ValueError("a Chroma server's address looks like http://127.0.0.1:8000")
+            _ = address.port  # a ValueError when it is no port
         return value
 
     @field_validator("timezone")

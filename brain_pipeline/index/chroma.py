@@ -19,9 +19,9 @@ from chromadb.api.client import Client
 from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings as ChromaSettings
 from chromadb.config import System
-from chromadb.errors import ChromaError
+from chromadb.errors import ChromaError, error_types
 
-from brain_pipeline.errors import StoreError
+from brain_pipeline.errors import BrainError, StoreError
 from brain_pipeline.index.hnsw import damage
 from brain_pipeline.models.guard import Guard, GuardedTransport
 from brain_pipeline.settings import Settings
@@ -30,6 +30,7 @@ DATABASE = "chroma.sqlite3"
 
 _QUIET = ChromaSettings(anonymized_telemetry=False)
 _RESTORE = "Restore a backup with `brain restore FILE`, or move the folder away and ingest the mail again."
+_LOOK = "Make sure that CHROMA_URL names a Chroma server, and look into that server's log."
 # What Chroma, SQLite and the operating system say, in lower case, and what it means to the person who reads it.
 _MEANINGS = (
     (("disk is full", "no space", "file too large"), "its disk is full. Make room, then try again."),
@@ -47,7 +48,6 @@ _MEANINGS = (
         "another version of Chroma wrote it. Use that version, or restore a backup with `brain restore FILE`.",
     ),
     (("does not exist",), "its collection was deleted while it was in use. Ask again."),
-    (("timed out", "connect", "refused"), "the Chroma server there does not answer. Start it, or correct CHROMA_URL."),
 )
 _KNOWN_VERSIONS = {"embeddings_queue": 2, "metadb": 6, "sysdb": 10}  # of Chroma 1.5.9
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -60,16 +60,44 @@ _OPENING = threading.Lock()
 
 
 @contextmanager
-def foreign_errors(location: str) -> Iterator[None]:
-    """Turns what Chroma raises inside, its Rust panics too, into ``StoreError`` with what to do about it."""
+def foreign_errors(location: str, *, server: bool = False) -> Iterator[None]:
+    """Turns what Chroma raises inside, its Rust panics too, into ``StoreError`` with what to do about it.
+
+    Args:
+        location: the database's path, or the server's URL.
+        server: whether it is a server's.
+    """
     try:
         yield
     except (ChromaError, sqlite3.Error, httpx.HTTPError, OSError, RuntimeError, ValueError) as error:
-        raise _ours(location, error) from error
+        raise (_of_server if server else _ours)(location, error) from error
     except BaseException as error:
         if type(error).__module__ == "pyo3_runtime":
             raise _ours(location, error) from error
         raise
+
+
+def _of_server(location: str, error: BaseException) -> StoreError:
+    return StoreError(f"The Chroma server {location} can't be used: {_meaning_of_server(error)}")
+
+
+def _meaning_of_server(error: BaseException) -> str:
+    for each in _causes(error):  # Chroma's client says less than what it met
+        if isinstance(each, BrainError):
+            return str(each)
+        if isinstance(each, httpx.HTTPStatusError):
+            return f"it answers with the HTTP status {each.response.status_code}. {_LOOK}"
+        if isinstance(each, httpx.TransportError):
+            return "it does not answer. Start it, or correct CHROMA_URL."
+        if isinstance(each, ChromaError):
+            return f"it reports {each.name()}. {_LOOK}"
+    return f"what it sends is not Chroma's. {_LOOK}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _ours(location: str, error: BaseException) -> StoreError:
@@ -153,7 +181,7 @@ def open_server(settings: Settings) -> Client:
     """A client of the Chroma server at ``settings.chroma_url``, which is the household's and answers in time.
 
     Raises:
-        ModelUnreachable: the server is outside the household.
+        ValueError: Chroma's client could not begin with the server; its causes say why.
     """
     address = urlsplit(settings.chroma_url or "")
     secure = address.scheme == "https"
@@ -165,7 +193,12 @@ def open_server(settings: Settings) -> Client:
             super().__init__(system)
             patient, self._session = (
                 self._session,
-                httpx.Client(transport=transport, timeout=settings.chroma_timeout, headers=self._session.headers),
+                httpx.Client(
+                    transport=transport,
+                    timeout=settings.chroma_timeout,
+                    headers=self._session.headers,
+                    event_hooks={"response": [_only_errors_of_chroma]},
+                ),
             )
             patient.close()
 
@@ -177,6 +210,18 @@ def open_server(settings: Settings) -> Client:
         finally:
             fastapi.FastAPI = usual  # type: ignore[misc]
     return cast("Client", client)
+
+
+def _only_errors_of_chroma(response: httpx.Response) -> None:
+    """Raises what Chroma's client would raise as a plain ``Exception``: errors of proxies and of other servers."""
+    if response.is_error:
+        response.read()
+        try:
+            known = response.json()["error"] in error_types
+        except (ValueError, TypeError, KeyError):
+            known = False
+        if not known:
+            response.raise_for_status()
 
 
 def _quiet_server() -> ChromaSettings:

@@ -6,16 +6,16 @@ Reading creates nothing: a database or a collection that does not exist reads as
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from chromadb.api.client import Client
 from chromadb.api.models.Collection import Collection
-from chromadb.api.types import Include
+from chromadb.api.types import GetResult, QueryResult
 from chromadb.errors import NotFoundError
 from numpy.typing import NDArray
 
@@ -26,10 +26,10 @@ from brain_pipeline.settings import Settings
 
 Vectors = NDArray[np.float32]
 Metadata = Mapping[str, Any]
+Result = TypeVar("Result")
 
 PAGE = 5_000  # rows read at once; Chroma fails above 32,766
 EMBED_MODEL = "embed_model"  # what a collection made here remembers of its making
-_WITH_VECTORS: Include = ["metadatas", "documents", "embeddings"]
 USUAL_MODELS = {384: "all-minilm", 768: "nomic-embed-text", 1024: "mxbai-embed-large"}  # by their dimensions
 
 
@@ -115,19 +115,32 @@ class Store:
     @contextmanager
     def _foreign_errors(self) -> Iterator[None]:
         try:
-            with foreign_errors(self.location):
+            with foreign_errors(self.location, server=self.settings.chroma_url is not None):
                 yield
         except StoreError:
             self._collection = None  # it may have been dropped or made anew: look again next time
             raise
 
+    def _asked(self, question: Callable[[Collection], Result]) -> Result | None:
+        """What the collection says, None when there is none; one that was dropped meanwhile is looked for again."""
+        for last in (False, True):
+            collection = self.collection()
+            if collection is None:
+                break
+            try:
+                with self._foreign_errors():
+                    return question(collection)
+            except StoreError as error:
+                if last or not isinstance(error.__cause__, NotFoundError):
+                    raise
+        return None
+
+    def _read(self, **wanted: Any) -> GetResult | None:
+        return self._asked(lambda collection: collection.get(**wanted))
+
     def count(self) -> int:
         """The number of stored chunks."""
-        collection = self.collection()
-        if collection is None:
-            return 0
-        with self._foreign_errors():
-            return collection.count()
+        return self._asked(Collection.count) or 0
 
     @property
     def metadata(self) -> Metadata:
@@ -140,65 +153,55 @@ class Store:
 
         The metadata of a collection from before Chroma 1.0 says which distance it has, and can't be written again.
         """
-        collection = self.collection()
-        kept = self.metadata
-        if collection is None or any(key.startswith("hnsw:") for key in kept):
-            return False
-        with self._foreign_errors():
+
+        def modify(collection: Collection) -> bool:
+            kept = collection.metadata or {}
+            if any(key.startswith("hnsw:") for key in kept):
+                return False
             collection.modify(metadata={**kept, **facts})
-        return True
+            return True
+
+        return self._asked(modify) or False
 
     def dimension(self) -> int | None:
         """The length of the collection's vectors, None while it has none."""
-        collection = self.collection()
-        if collection is None:
-            return None
-        with self._foreign_errors():
-            vectors = collection.get(limit=1, include=["embeddings"])["embeddings"]
-        return len(vectors[0]) if vectors is not None and len(vectors) else None
+        some = self._some_vector()
+        return len(some) if some is not None else None
+
+    def _some_vector(self) -> Vectors | None:
+        found = self._read(limit=1, include=["embeddings"])
+        vectors = found["embeddings"] if found is not None else None
+        return np.asarray(vectors[0], dtype=np.float32) if vectors is not None and len(vectors) else None
 
     def rows(self) -> Iterator[Row]:
         """Every row, read in pages."""
-        collection = self.collection()
         start = 0
-        while collection is not None:
-            with self._foreign_errors():
-                page = collection.get(limit=PAGE, offset=start, include=["metadatas", "documents"])
-            yield from _rows(page["ids"], page["documents"], page["metadatas"])
+        while page := self._read(limit=PAGE, offset=start, include=["metadatas", "documents"]):
+            yield from _rows(page)
             start += PAGE
             if len(page["ids"]) < PAGE:
                 return
 
     def ids(self) -> set[str]:
         """The id of every row."""
-        collection = self.collection()
-        if collection is None:
-            return set()
-        with self._foreign_errors():
-            return set(collection.get(include=[])["ids"])
+        found = self._read(include=[])
+        return set(found["ids"]) if found is not None else set()
 
     def get(self, ids: Sequence[str]) -> Iterator[Row]:
         """The rows of those ids that exist, read in pages; an id that is named twice is read once."""
-        collection = self.collection()
-        if collection is None:
-            return
         wanted = list(dict.fromkeys(ids))  # Chroma refuses duplicates
         for start in range(0, len(wanted), PAGE):
-            with self._foreign_errors():
-                page = collection.get(ids=wanted[start : start + PAGE], include=["metadatas", "documents"])
-            yield from _rows(page["ids"], page["documents"], page["metadatas"])
+            page = self._read(ids=wanted[start : start + PAGE], include=["metadatas", "documents"])
+            yield from _rows(page) if page is not None else ()
 
     def sample(self, size: int) -> tuple[list[Row], Vectors]:
         """Rows drawn at random, at most ``size``, always the same of one collection; vectors of (rows, dimension)."""
-        collection = self.collection()
         ids = sorted(self.ids())
-        if collection is None or not ids:
+        drawn = [ids[i] for i in np.random.default_rng(0).permutation(len(ids))[:size]]
+        found = self._read(ids=drawn, include=["metadatas", "documents", "embeddings"]) if drawn else None
+        if found is None:
             return [], np.empty((0, 0), np.float32)
-        drawn = np.random.default_rng(0).permutation(len(ids))[:size]
-        with self._foreign_errors():
-            found = collection.get(ids=[ids[i] for i in drawn], include=_WITH_VECTORS)
-        rows = _rows(found["ids"], found["documents"], found["metadatas"])
-        return rows, np.asarray(found["embeddings"], dtype=np.float32)
+        return _rows(found), np.asarray(found["embeddings"], dtype=np.float32)
 
     def nearest(self, vector: Vectors, limit: int) -> dict[str, float]:
         """The ids of the ``limit`` rows nearest by the collection's own distance, each with its cosine, best first.
@@ -213,15 +216,17 @@ class Store:
         Raises:
             DimensionMismatch: the vector is not as long as the collection's.
         """
-        collection = self.collection()
-        if collection is None:
-            return {}
+
+        def query(collection: Collection) -> QueryResult:
+            return collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=["embeddings"])
+
         try:
-            with self._foreign_errors():
-                found = collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=["embeddings"])
+            found = self._asked(query)
         except StoreError:
             self.require_dimension(len(vector))
             raise
+        if found is None:
+            return {}
         embeddings: Any = found["embeddings"]
         return _by_cosine(vector, found["ids"][0], embeddings[0])
 
@@ -231,11 +236,9 @@ class Store:
         Raises:
             DimensionMismatch: the vector is not as long as the collection's.
         """
-        collection = self.collection()
-        if collection is None or not ids:
+        found = self._read(ids=list(ids), include=["embeddings"]) if ids else None
+        if found is None:
             return {}
-        with self._foreign_errors():
-            found = collection.get(ids=list(ids), include=["embeddings"])
         embeddings: Any = found["embeddings"]
         if found["ids"] and len(embeddings[0]) != len(vector):
             self.require_dimension(len(vector))
@@ -249,41 +252,38 @@ class Store:
         Raises:
             DimensionMismatch: the vectors are not as long as the collection's.
         """
-        collection = self.collection()
-        if collection is None:
-            raise StoreError(f"The collection {self.settings.collection} has gone; ingest again to make it anew.")
+
+        def write(collection: Collection) -> bool:
+            for start in range(0, len(rows), PAGE):
+                page = rows[start : start + PAGE]
+                collection.upsert(
+                    ids=[row.id for row in page],
+                    embeddings=vectors[start : start + PAGE],
+                    documents=[row.text for row in page],
+                    metadatas=[dict(row.metadata) for row in page],
+                )
+            return True
+
         try:
-            with self._foreign_errors():
-                for start in range(0, len(rows), PAGE):
-                    page = rows[start : start + PAGE]
-                    collection.upsert(
-                        ids=[row.id for row in page],
-                        embeddings=vectors[start : start + PAGE],
-                        documents=[row.text for row in page],
-                        metadatas=[dict(row.metadata) for row in page],
-                    )
+            written = self._asked(write)
         except StoreError:
             self.require_dimension(vectors.shape[1])
             raise
+        if not written:
+            raise StoreError(f"The collection {self.settings.collection} has gone; ingest again to make it anew.")
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes those of the given rows that exist."""
-        collection = self.collection()
-        if collection is not None and ids:
-            with self._foreign_errors():
-                collection.delete(ids=list(ids))
+        if ids:
+            self._asked(lambda collection: collection.delete(ids=list(ids)))
 
     def check(self) -> None:
         """Reads the database through, and searches it once, so that damage shows now and not at some question."""
-        collection = self.collection()
-        if collection is None:
-            return
-        with self._foreign_errors():
-            if self.settings.chroma_url is None:
+        if self.collection() is not None and self.settings.chroma_url is None:
+            with self._foreign_errors():
                 check_file(self.settings.db_path)
-            some = collection.get(limit=1, include=["embeddings"])["embeddings"]
-        if some is not None and len(some):
-            self.nearest(np.asarray(some[0], dtype=np.float32), 1)
+        if (some := self._some_vector()) is not None:
+            self.nearest(some, 1)
 
     def require_dimension(self, given: int) -> None:
         """Checks that vectors of ``given`` dimensions fit the collection; any fit while it holds none.
@@ -305,10 +305,9 @@ class Store:
         )
 
 
-def _rows(
-    ids: Sequence[str], texts: Sequence[str | None] | None, metadatas: Sequence[Metadata | None] | None
-) -> list[Row]:
-    return [Row(id_, text or "", data or {}) for id_, text, data in zip_longest(ids, texts or (), metadatas or ())]
+def _rows(found: GetResult) -> list[Row]:
+    texts, metadatas = found["documents"] or (), found["metadatas"] or ()
+    return [Row(id_, text or "", data or {}) for id_, text, data in zip_longest(found["ids"], texts, metadatas)]
 
 
 def _by_cosine(vector: Vectors, ids: Sequence[str], vectors: Any) -> dict[str, float]:
