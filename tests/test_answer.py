@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import secrets
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
+import numpy as np
 import pytest
-from hypothesis import given
+from household import SLIP, fill
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brain_pipeline.ask.answer import confidence_of, read_reply
-from brain_pipeline.ask.prompt import NO_ANSWER, RULES, build_messages
+from brain_pipeline.ask.pipeline import LONGEST_QUESTION
+from brain_pipeline.ask.prompt import NO_ANSWER, RULES, build_messages, fitted
+from brain_pipeline.brain import Brain
 from brain_pipeline.errors import ModelBadResponse
 from brain_pipeline.records import NOT_FOUND, Source
+from brain_pipeline.settings import Settings
+from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
 NOW = datetime(2026, 1, 9, 8, 0, tzinfo=UTC)
 
@@ -96,3 +104,59 @@ def test_any_reply_is_read(reply):
 )
 def test_confidence_follows_the_score(score, confidence):
     assert confidence_of(score) == confidence
+
+
+characters = st.text(max_size=60) | st.sampled_from(["zoo ", "x", "trip. ", "\n", "\u200b", "漢", "What we need. "])
+passages = st.builds(lambda text, times: text * times, characters, st.sampled_from([1, 40, 3_000]))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(passages, passages, passages), min_size=1, max_size=5),
+    passages,
+    st.sampled_from([2048, 8192, 32_768]),
+)
+def test_a_prompt_never_exceeds_the_context(texts, question, window):
+    question = question[:LONGEST_QUESTION]
+    found = [source(passage, subject=subject, sender=sender) for passage, subject, sender in texts]
+    read = fitted(question, found, context_window=window, max_tokens=400)
+    prompt = "".join(contents(question, read, secrets.token_hex(8)))
+    assert len(prompt) / 3.5 + 400 <= window
+    assert [each.subject for each in read] == [each.subject for each in found]
+
+
+def test_a_long_passage_is_cut_around_what_is_asked():
+    wanted = "For the zoo trip bring a red hat. "
+    filler = "Nothing of interest is told in this sentence here. " * 3_000
+    (read,) = fitted("What for the zoo trip?", [source(filler + wanted + filler)], context_window=8192, max_tokens=400)
+    assert read.passage.startswith("…Nothing")
+    assert read.passage.endswith("…")
+    assert wanted in read.passage
+    assert 15_000 < len(read.passage) < 27_000
+
+
+def test_what_fits_is_not_touched():
+    found = (source(), source("A short one."))
+    assert fitted("What?", found, context_window=8192, max_tokens=400) == found
+
+
+def test_a_short_passage_leaves_its_room_to_a_long_one():
+    alone, beside = (
+        fitted("What?", found, context_window=8192, max_tokens=400)[0].passage
+        for found in ((source("a b. " * 9_000),), (source("a b. " * 9_000), source("Short.")))
+    )
+    assert len(alone) - 500 < len(beside) < len(alone)
+
+
+def test_the_model_is_sent_what_fits_and_a_row_may_be_of_any_length(tmp_path):
+    llm = ScriptedLLM("Bring a red hat.")
+    given_ = Settings.load(chroma_db_path=tmp_path, timezone="America/Chicago", warm_up=False, llm_context_window=2048)
+    embedder = HashedTokenEmbedder()
+    with fill(Brain(given_, embedder=embedder, llm=llm), (SLIP,)) as brain:
+        (row,) = brain.catalog.store.rows()
+        long = replace(row, text=f"{row.text} " * 3_000)
+        brain.catalog.store.upsert([long], np.array([embedder.get_text_embedding(row.text)]))
+        answer = brain.query("What do we need for the zoo field trip?")
+    assert len(llm.prompts[0]) > 4_000
+    assert answer.sources
+    assert len(llm.prompts[0]) / 3.5 + given_.llm_max_tokens <= given_.llm_context_window

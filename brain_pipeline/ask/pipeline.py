@@ -20,6 +20,7 @@ from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
 from brain_pipeline.ask.check import resting, unsupported
 from brain_pipeline.ask.excerpt import excerpt
 from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
+from brain_pipeline.ask.prompt import fitted
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.ask.score import Calibration
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
@@ -109,7 +110,7 @@ class Pipeline:
         try:
             with anyio.fail_after(self._patience):
                 found = await self.rank(question, kind=_KINDS.get(source.strip().casefold()), limit=limit)
-                sources = _worth_reading(found)
+                sources = await asyncio.to_thread(self._readable, question, _worth_reading(found))
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
                 async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
@@ -135,9 +136,13 @@ class Pipeline:
         else:
             yield Answer(text, used, confidence_of(used[0].score), took)
 
-    async def _answer(
-        self, question: str, sources: tuple[Source, ...]
-    ) -> AsyncGenerator[tuple[str | None, tuple[Source, ...]], None]:
+    def _readable(self, question: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """The sources, cut to what the language model can read at once."""
+        settings = self._catalog.settings
+        window, reply = settings.llm_context_window, settings.llm_max_tokens
+        return fitted(question, sources, context_window=window, max_tokens=reply)
+
+    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[_Said, None]:
         """The answer so far and the sources it is made from, again and again.
 
         The text is None at the end when the sources do not hold an answer.
