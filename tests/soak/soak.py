@@ -75,13 +75,22 @@ class Day:
     slowest: float = 0.0
 
 
+def ticket(number: int) -> str:
+    """A word that stands in one letter only."""
+    return f"zx{number:05}"
+
+
+def question(number: int) -> str:
+    return f"What to bring for errand {ticket(number)}?"
+
+
 def letter(number: int) -> bytes:
     mail = EmailMessage()
-    mail["Subject"] = f"Errand number {number}"
+    mail["Subject"] = f"Errand {ticket(number)}"
     mail["From"] = "Ms. Okafor <okafor@school.example>"
     mail["Date"] = "Mon, 15 Sep 2025 15:42:07 -0500"
     mail["Message-ID"] = f"<errand-{number}@school.example>"
-    mail.set_content(f"For errand number {number} please bring ticket {number} to the north gate.\n")
+    mail.set_content(f"For errand {ticket(number)} please bring the blue folder to the north gate.\n")
     return bytes(mail)
 
 
@@ -101,9 +110,10 @@ def judged(response: httpx.Response, about: int | None, day: Day) -> str:
 async def ask(client: httpx.AsyncClient, day: Day) -> None:
     while time.monotonic() < day.end:
         about = random.choice(day.taken_in) if day.taken_in else None
+        asked = question(about or 0)
         began = time.monotonic()
         try:
-            response = await client.get("/brain/query", params={"q": f"What to bring for errand number {about}?"})
+            response = await client.get("/brain/query", params={"q": asked})
         except httpx.TransportError as error:  # the service was killed under us
             day.seen[type(error).__name__] += 1
             if isinstance(error, httpx.ReadTimeout):
@@ -158,9 +168,9 @@ def lost(service: Service, day: Day) -> list[int]:
         held = client.get("/brain/stats").json()
         missing = [] if held["total_documents"] >= len(day.taken_in) else [-1]
         for number in day.taken_in:
-            response = client.get("/brain/query", params={"q": f"What to bring for errand number {number}?"})
+            response = client.get("/brain/query", params={"q": question(number)})
             subjects = [source["subject"] for source in response.json()["sources"]]
-            if f"Errand number {number}" not in subjects:
+            if f"Errand {ticket(number)}" not in subjects:
                 missing.append(number)
     return missing
 
