@@ -47,7 +47,7 @@ def _all_windows(question: str, sources: Sequence[Source]) -> list[list[str]]:
     plain = PlainText(sources)
     lengths = [LENGTH, *[FURTHER] * (len(sources) - 1)]
     return [
-        _windows(plain.whole(source.passage[best_part(question, source.passage, _LOOKED_AT)]), length)
+        _windows(_readable(plain.whole(source.passage[best_part(question, source.passage, _LOOKED_AT)])), length)
         or [plain.whole(source.subject) or "(no text)"]
         for source, length in zip(sources, lengths, strict=True)
     ]
@@ -60,7 +60,7 @@ def _windows(passage: str, longest: int) -> list[str]:
     windows = []
     for start in range(len(pieces)):
         stop = max(start + 1, bisect_right(ends, ends[start] + longest) - 1)
-        windows.append(_readable(passage[ends[start] : ends[stop]]))
+        windows.append(passage[ends[start] : ends[stop]].strip())
         if stop == len(pieces):
             break
     distinct = [window for window in dict.fromkeys(windows) if window]
@@ -68,6 +68,12 @@ def _windows(passage: str, longest: int) -> list[str]:
 
 
 def _readable(text: str) -> str:
-    """Without quote marks and the line breaks of a mail's narrow lines; lists and tables keep theirs."""
-    unquoted = re.sub(r"^[ \t]*(?:>[ \t]?)+", "", text, flags=re.MULTILINE)
-    return re.sub(r"[ \t]*\n[ \t]*(?![ \t]*(?:[*•\-\u2013|#]|\d+[.)]|\n|$))", " ", unquoted.strip())
+    """In whole sentences: without quote and heading marks, rules, wide gaps and the line breaks of narrow lines.
+
+    Lists and tables keep their lines.
+    """
+    bare = re.sub(r"^[ \t]*(?:(?:>[ \t]?)+|#+[ \t]+)", "", text, flags=re.MULTILINE)
+    bare = re.sub(r"^[ \t]*[-=_*~]{3,}[ \t]*$\n?", "", bare, flags=re.MULTILINE)
+    bare = re.sub(r"[ \t]{2,}", " ", bare)
+    joined = re.sub(r"(?<=[^\n])[ \t]*\n[ \t]*(?=[^\s*•\-\u2013|\d])(?!\n)", " ", bare)
+    return re.sub(r"\n[ \t]+", "\n", joined).strip()
