@@ -47,7 +47,10 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
             server_header=False,
             timeout_keep_alive=75,  # longer than clients keep one idle: else it closes as they ask again
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        finally:
+            brain.catalog.store.ownership.announce("")
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -31,7 +31,7 @@ from brain_pipeline.settings import Settings
 FORMAT = 1
 MANIFEST = "manifest.json"
 
-_NOT_KEPT = {"brain.lock", "brain.owner.json"}
+_NOT_KEPT = {"brain.lock", "brain.owner.json", "brain.owner.new"}
 _PIECE = 1 << 20  # bytes
 
 

@@ -10,12 +10,19 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from brain_pipeline.errors import StoreLocked
+
+# Looking whether a database is taken takes it for a moment, which whoever wants it, or looks too, waits out.
+_PATIENCE = 0.5  # seconds
+_A_MOMENT = 0.1
+_urls: dict[Path, str] = {}  # where this process serves which database, whichever ``Ownership`` of it announced that
+_writing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +39,9 @@ class Ownership:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._owner_file = directory / "brain.owner.json"
-        self._url = ""
+        self._owner_file = directory.resolve() / "brain.owner.json"
         # A singleton, so that a notebook that opens its brain twice is one owner.
-        self._lock = FileLock(directory / "brain.lock", is_singleton=True, thread_local=False)
+        self._lock = FileLock(directory.resolve() / "brain.lock", is_singleton=True, thread_local=False)
 
     def take(self) -> None:
         """Takes the database for this process.
@@ -45,7 +51,7 @@ class Ownership:
             OSError: the directory can't be written.
         """
         try:
-            self._lock.acquire(blocking=False)
+            self._lock.acquire(timeout=_PATIENCE)
         except Timeout as error:
             owner = self.holder()
             who = f"process {owner.pid} on {owner.host}" if owner else "another process"
@@ -62,8 +68,8 @@ class Ownership:
         self._lock.release()
 
     def announce(self, url: str) -> None:
-        """Says where this process serves HTTP, so that others can hand their work over."""
-        self._url = url
+        """Says where this process serves HTTP, so that others can hand their work over; empty: nowhere."""
+        _urls[self._owner_file] = url
         if self._lock.is_locked:
             self._write()
 
@@ -72,12 +78,13 @@ class Ownership:
         if not self._owner_file.exists():
             return None
         try:
-            self.take()
-        except StoreLocked as error:
-            return error.owner if isinstance(error.owner, Owner) and error.owner.url else None
+            self._lock.acquire(timeout=_A_MOMENT, poll_interval=_A_MOMENT / 10)
+        except Timeout:
+            owner = self.holder()
+            return owner if owner and owner.url else None
         except OSError:
             return None  # a directory that can't be written has no owner; opening the database will say so
-        self.give_up()
+        self._lock.release()
         return None
 
     def holder(self) -> Owner | None:
@@ -88,4 +95,8 @@ class Ownership:
             return None
 
     def _write(self) -> None:
-        self._owner_file.write_text(json.dumps(asdict(Owner(os.getpid(), socket.gethostname(), self._url))))
+        owner = Owner(os.getpid(), socket.gethostname(), _urls.get(self._owner_file, ""))
+        unfinished = self._owner_file.with_suffix(".new")
+        with _writing:
+            unfinished.write_text(json.dumps(asdict(owner)))
+            unfinished.replace(self._owner_file)

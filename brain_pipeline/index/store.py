@@ -140,7 +140,7 @@ class Store:
 
     def count(self) -> int:
         """The number of stored chunks."""
-        return self._asked(Collection.count) or 0
+        return self._asked(lambda collection: collection.count()) or 0
 
     @property
     def metadata(self) -> Metadata:
