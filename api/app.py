@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from api.page import add_page
 from api.router import router
@@ -39,21 +41,13 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
     require_household(settings)
     require_token(settings)
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = threading.Thread(target=_warm_up, args=(own,), name="warm-up", daemon=True)
-        if own.settings.warm_up:
-            warming.start()
-        yield
-        if warming.is_alive():
-            # A model that loads in this process must not be torn away; a server that loads its own may be left waiting.
-            await asyncio.to_thread(warming.join, LONGEST_FAREWELL)
-
     # The interactive documentation pages load scripts from a public server; /openapi.json remains.
-    app = FastAPI(title="Family Brain", version="0.1.0", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Family Brain", version=version("family-brain"), docs_url=None, redoc_url=None)
     app.state.family_brain = own
     app.add_middleware(Security, settings=settings)
     app.include_router(router)
+    if own.settings.warm_up:
+        app.include_router(APIRouter(lifespan=_warming(own)))  # after the other, since what starts last ends first
     add_page(app)
 
     @app.get("/healthz", tags=["health"], summary="Whether the service runs")
@@ -63,8 +57,27 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
     return app
 
 
-def _warm_up(brain: Brain) -> None:
+def _warming(brain: Brain) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """A lifespan that warms the brain up and, at its end, waits for that: it would open the database again."""
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        ended = threading.Event()
+        thread = threading.Thread(target=_warm_up, args=(brain, ended), name="warm-up", daemon=True)
+        thread.start()
+        yield
+        ended.set()
+        # A model that loads in this process must not be torn away; a server that loads its own may be left waiting.
+        await asyncio.to_thread(thread.join, LONGEST_FAREWELL)
+
+    return lifespan
+
+
+def _warm_up(brain: Brain, ended: threading.Event) -> None:
     try:
         brain.warm_up()
     except BrainError as error:
         log.warning("not ready yet: %s", error)
+    finally:
+        if ended.is_set():  # whoever ended may not have waited for this
+            brain.close()

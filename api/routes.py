@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import shutil
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -38,6 +39,8 @@ STATUS: dict[type[BrainError], int] = {
 CLIENT_CLOSED_REQUEST = 499  # nginx's number; nobody is left to read it
 
 Result = TypeVar("Result")
+
+_OPENING = threading.Lock()  # the first requests come together
 
 
 def status_of(error: BrainError) -> int:
@@ -79,8 +82,9 @@ def _unavailable(error: BrainUnavailable, took: int) -> JSONResponse:
 def get_brain(request: Request) -> Brain:
     """``app.state.family_brain``, opened from the environment's settings when nobody set it."""
     state = request.app.state
-    if not hasattr(state, "family_brain"):
-        state.family_brain = open_brain()
+    with _OPENING:
+        if not hasattr(state, "family_brain"):
+            state.family_brain = open_brain()
     brain: Brain = state.family_brain
     return brain
 

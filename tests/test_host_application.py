@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from importlib.metadata import version
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from household import fill, settings_for
+from llama_index.core.bridge.pydantic import PrivateAttr
 from ollama_server import Fault
 
-from api import create_app, router
+from api import app as service
+from api import create_app, router, routes
 from brain_pipeline.brain import Brain
+from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
 OURS = {"/brain/query", "/brain/query/stream", "/brain/source/{id}", "/brain/stats", "/brain/ingest"}
 
@@ -106,6 +114,58 @@ def test_without_a_brain_of_its_own_the_host_gets_the_environment_s(monkeypatch,
     monkeypatch.setenv("CHROMA_DB_PATH", str(tmp_path / "none"))
     with TestClient(host(with_brain=True)) as client:
         assert client.get("/brain/stats").json()["db_path"] == str(tmp_path / "none")
+
+
+def test_the_first_requests_share_one_brain(monkeypatch):
+    made = []
+
+    def slowly():
+        made.append(object())
+        time.sleep(0.1)
+        return made[-1]
+
+    monkeypatch.setattr(routes, "open_brain", slowly)
+    request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
+    with ThreadPoolExecutor(5) as threads:
+        brains = set(threads.map(lambda _: routes.get_brain(request), range(5)))
+    assert brains == set(made)
+    assert len(made) == 1
+
+
+class SlowToLoad(HashedTokenEmbedder):
+    """Takes until ``loaded`` is set, and calls ``loading`` when it begins."""
+
+    _loading: threading.Event = PrivateAttr(default_factory=threading.Event)
+    _loaded: threading.Event = PrivateAttr(default_factory=threading.Event)
+
+    def get_query_embedding(self, query):
+        self._loading.set()
+        assert self._loaded.wait(20)
+        return super().get_query_embedding(query)
+
+
+@pytest.mark.parametrize("patience", [20, 0.05])
+def test_after_shutdown_the_database_is_closed_whatever_was_warming_up(patience, tmp_path, monkeypatch):
+    settings = settings_for("http://127.0.0.1:9", chroma_db_path=tmp_path / "chroma", warm_up=True)
+    with fill(Brain(settings, embedder=HashedTokenEmbedder(), llm=ScriptedLLM("x"))) as filled:
+        assert filled.stats().total_documents == 4
+    monkeypatch.setattr(service, "LONGEST_FAREWELL", patience)
+    embedder = SlowToLoad()
+    brain = Brain(settings, embedder=embedder, llm=ScriptedLLM("x"))
+    with TestClient(create_app(brain=brain)):
+        assert embedder._loading.wait(20)
+        (warming,) = (thread for thread in threading.enumerate() if thread.name == "warm-up")
+        threading.Timer(0.3, embedder._loaded.set).start()
+    waited = not warming.is_alive()
+    assert waited == (patience > 1)
+    warming.join()
+    assert brain.catalog.store._client is None
+    assert not brain.catalog.store.ownership._lock.is_locked
+
+
+def test_the_document_says_the_installed_version(brain):
+    with TestClient(create_app(brain=brain)) as client:
+        assert client.get("/openapi.json").json()["info"]["version"] == version("family-brain")
 
 
 async def slow_question_and(app, then):
