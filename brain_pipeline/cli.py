@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from brain_pipeline.errors import BrainError
 
@@ -26,16 +28,31 @@ if TYPE_CHECKING:
 FIRST_QUESTION = "What do the kids need for the field trip?"
 SECOND_QUESTION = "How much did the water heater cost?"
 
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+screen = Console(highlight=False)  # for what is drawn anew, which must be wrapped here to be cleared again
+
+
+class Commands(TyperGroup):
+    """The commands; Typer itself says nothing when one is interrupted."""
+
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            err.print("brain: stopped. What was finished is kept; run the same command again to go on.", markup=False)
+            raise typer.Exit(130) from error
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Ask a household's own emails and newsletters, and be told where the answer was found.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-screen = Console(highlight=False)  # for what is drawn anew, which must be wrapped here to be cleared again
 
 Environment = Annotated[
     str | None, typer.Option("--env", "-e", help="Which configs/<name>.toml to use; default BRAIN_ENV, else staging.")
@@ -49,12 +66,6 @@ def main() -> None:
     except BrainError as error:
         err.print(f"brain: {error}", style="red", markup=False)
         sys.exit(1)
-    except BrokenPipeError:  # the reader of our output, as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("brain: stopped. What was finished is kept; run the same command again to go on.", markup=False)
-        sys.exit(130)
 
 
 def _settings(environment: str | None, **overrides: Any) -> Settings:

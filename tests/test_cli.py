@@ -147,6 +147,23 @@ def test_output_that_nobody_reads_on_is_no_error(tmp_path, slip):
         assert piped.stderr.read() == ""
 
 
+def test_ctrl_c_stops_an_ingestion_with_a_sentence(brain, tmp_path, slip):
+    with (tmp_path / "long.mbox").open("wb") as box:
+        for number in range(5_000):
+            mail = slip.read_bytes().replace(b"slip@", b"slip%d@" % number).replace(b"$5", b"$%d" % number)
+            box.write(b"From okafor@school.example Mon Sep 15 15:42:07 2025\n" + mail + b"\n")
+    ingest = [*BRAIN, "ingest", str(tmp_path / "long.mbox")]
+    with subprocess.Popen(ingest, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ingesting:  # noqa: S603
+        while not list(tmp_path.glob("chroma/brain.keywords.*")):
+            assert ingesting.poll() is None
+            time.sleep(0.05)
+        ingesting.send_signal(signal.SIGINT)
+        out, err = ingesting.communicate(timeout=60)
+    assert (ingesting.returncode, out) == (130, "")
+    assert err == "brain: stopped. What was finished is kept; run the same command again to go on.\n"
+    assert brain("stats")[0] == 0
+
+
 def test_a_port_that_is_taken(brain):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
