@@ -17,6 +17,7 @@ from brain_pipeline.settings import Settings
 
 MESSAGES_AT_ONCE = 50
 BYTES_AT_ONCE = 8_000_000
+LENIENCE = 5.0  # seconds that the service may take to say that a question's time is over
 
 
 class RemoteBrain:
@@ -30,7 +31,7 @@ class RemoteBrain:
         token = settings.api_token
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
         self._client = httpx.Client(
-            base_url=url, headers=headers, timeout=settings.request_timeout + 5, trust_env=False
+            base_url=url, headers=headers, timeout=settings.request_timeout + LENIENCE, trust_env=False
         )
 
     def __enter__(self) -> Self:
@@ -88,9 +89,10 @@ class RemoteBrain:
     def ingest(self, messages: Iterable[RawMessage | Skip], *, on_progress: Callable[[Report], None]) -> Report:
         """Hands messages over in batches; the service sees them, and answers from them, batch by batch."""
         report = Report()
+        patience = httpx.Timeout(self._client.timeout.connect, read=None)  # a slow embedder takes what it takes
         for batch in _batches(messages, report):
             files = [("files", (f"{n}.eml", raw.content, "message/rfc822")) for n, raw in enumerate(batch)]
-            done = self._send("POST", "/brain/ingest", files=files)
+            done = self._send("POST", "/brain/ingest", files=files, timeout=patience)
             report.new += done["new"]
             report.updated += done["updated"]
             report.unchanged += done["unchanged"]
