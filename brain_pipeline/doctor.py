@@ -11,6 +11,7 @@ from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
 from brain_pipeline.index.ownership import Owner
 from brain_pipeline.index.store import EMBED_MODEL
+from brain_pipeline.models.gguf import check_file
 from brain_pipeline.models.ollama import check_server
 from brain_pipeline.settings import Settings
 
@@ -107,6 +108,7 @@ def _llm(settings: Settings) -> Finding:
     if settings.llm_provider == "excerpts":
         return Finding(ok=True, what="no language model: answers quote the mail")
     if settings.llm_provider == "gguf":
+        check_file(settings.llm_model_path)
         return Finding(ok=True, what=f"language model {settings.llm_model_path} in this process")
     _check_llm(settings, settings.llm_url, settings.llm_model)
     what = f"language model {settings.llm_model} at {settings.llm_url}"

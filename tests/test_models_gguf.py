@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 
+from brain_pipeline.doctor import diagnose
 from brain_pipeline.errors import ConfigError, ModelBadResponse, ModelError, ModelMissing
 from brain_pipeline.models import build_llm
 from brain_pipeline.models.gguf import GgufLLM
@@ -165,6 +166,21 @@ def test_a_file_that_is_no_model(engine, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"garbage")
     with pytest.raises(ModelError, match="can't be loaded"):
         GgufLLM(tmp_path / "model.gguf", context_window=2048, max_tokens=400).chat(ASK)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(None, "names no file"), ("none.gguf", "is not there"), ("garbage.gguf", "can't be loaded"), ("model.gguf", "")],
+)
+def test_the_doctor_looks_at_the_file(name, said, engine, tmp_path):
+    (tmp_path / "garbage.gguf").write_bytes(b"garbage")
+    path = tmp_path / name if name else None
+    settings = Settings.load(
+        environment="embedded", chroma_db_path=tmp_path, llm_provider="gguf", llm_model_path=path, warm_up=False
+    )
+    *_, found = diagnose(settings)
+    assert found.ok == (not said)
+    assert said in found.remedy
 
 
 def test_the_package_is_not_there(monkeypatch, tmp_path):

@@ -28,6 +28,8 @@ from brain_pipeline.errors import ConfigError, ModelBadResponse, ModelError, Mod
 from brain_pipeline.models.chat import ChatOnlyLLM
 from brain_pipeline.models.thinking import SpokenAnswer
 
+_MAGIC = b"GGUF"  # what such a file begins with
+
 
 class GgufLLM(ChatOnlyLLM):
     """A chat model from a GGUF file; the file brings its chat template.
@@ -55,8 +57,7 @@ class GgufLLM(ChatOnlyLLM):
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def __init__(self, path: Path | None, *, context_window: int, max_tokens: int) -> None:
-        if path is None:
-            raise ConfigError("BRAIN_LLM_PROVIDER is gguf, but BRAIN_LLM_MODEL_PATH names no file.")
+        path = _named(path)
         super().__init__()
         self.model_name = path.name
         self.context_window = context_window
@@ -125,13 +126,44 @@ class GgufLLM(ChatOnlyLLM):
             generation.stopped.set()
 
 
-def _open(path: Path, context_window: int) -> Any:
+def check_file(path: Path | None) -> None:
+    """Makes sure that a GGUF file could be loaded, without loading it.
+
+    Raises:
+        ConfigError: ``path`` is None.
+        ModelMissing: the package or the file is not there.
+        ModelError: the file is not in the GGUF format.
+    """
+    path = _named(path)
+    _engines(path)
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise _unloadable(path)
+
+
+def _named(path: Path | None) -> Path:
+    if path is None:
+        raise ConfigError("BRAIN_LLM_PROVIDER is gguf, but BRAIN_LLM_MODEL_PATH names no file.")
+    return path
+
+
+def _engines(path: Path) -> Any:
+    """The package, when it and the file are there."""
     try:
         xllamacpp = import_module("xllamacpp")
     except ImportError as error:
         raise ModelMissing("A GGUF model needs xllamacpp. Run `pip install 'family-brain[gguf]'`.") from error
     if not path.is_file():
         raise ModelMissing(f"{path} is not there. Check BRAIN_LLM_MODEL_PATH.")
+    return xllamacpp
+
+
+def _unloadable(path: Path) -> ModelError:
+    return ModelError(f"{path} can't be loaded as a GGUF model. Check BRAIN_LLM_MODEL_PATH.")
+
+
+def _open(path: Path, context_window: int) -> Any:
+    xllamacpp = _engines(path)
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.n_ctx = context_window
@@ -143,7 +175,7 @@ def _open(path: Path, context_window: int) -> Any:
     try:
         return xllamacpp.Server(parameters)
     except RuntimeError as error:
-        raise ModelError(f"{path} can't be loaded as a GGUF model. Check BRAIN_LLM_MODEL_PATH.") from error
+        raise _unloadable(path) from error
 
 
 class _Generation:
