@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,12 @@ from brain_pipeline.mail.reading import read_all
 from brain_pipeline.records import Mail
 from brain_pipeline.settings import Settings
 
+# What the rows are made with, besides the mail.
+_MAKING = {
+    *("embed_provider", "embed_model", "embed_model_path", "embed_query_prefix", "embed_document_prefix"),
+    *("timezone", "newsletter_senders", "email_senders"),
+}
+
 
 def throw_away_brain(settings: Settings, mail: Path) -> Brain:
     """A brain over a folder of mail and nothing else, in the user's cache; the next call finds it made.
@@ -29,11 +36,30 @@ def throw_away_brain(settings: Settings, mail: Path) -> Brain:
         MailError: the folder does not exist.
         BrainUnavailable: the embedding model or the database can't be used now.
     """
-    made_of = f"{mail.resolve()}\n{settings.embed_provider}\n{settings.embed_model}"
+    made_of = f"{mail.resolve()}\n{settings.model_dump_json(include=_MAKING)}"
     folder = user_cache_path("family-brain") / "trials" / hashlib.sha256(made_of.encode()).hexdigest()[:16]
-    brain = open_brain(settings.model_copy(update={"chroma_db_path": folder, "chroma_url": None}))
-    brain.ingest(iter_messages([mail]))
+    with ExitStack() as undo:
+        brain = undo.enter_context(
+            open_brain(settings.model_copy(update={"chroma_db_path": folder, "chroma_url": None}))
+        )
+        _forget_others(brain, mail)
+        brain.ingest(iter_messages([mail]))
+        undo.pop_all()
     return brain
+
+
+def _forget_others(brain: Brain, mail: Path) -> None:
+    """Deletes what an earlier trial found in ``mail`` and is no longer there."""
+    held = brain.catalog.store.ids()
+    if not held:
+        return
+    mails = (each for _, each in read_all([mail], brain.settings) if isinstance(each, Mail))
+    there = {_mail_of(chunk_id(mail_key(each), 0)) for each in mails}
+    brain.catalog.delete([id_ for id_ in held if _mail_of(id_) not in there])
+
+
+def _mail_of(id_: str) -> str:
+    return id_.rpartition("-")[0]
 
 
 def by_email(brain: Brain, mail: Path, questions: Iterable[LabelledQuestion]) -> Iterator[LabelledQuestion]:

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from brain_pipeline import cli
-from brain_pipeline.errors import InvalidRequest
+from brain_pipeline.brain import Brain
+from brain_pipeline.errors import InvalidRequest, StoreError
 from brain_pipeline.evaluate import LabelledQuestion
 from brain_pipeline.sample import sample_mail
 from brain_pipeline.settings import Settings
@@ -63,6 +64,41 @@ def test_the_next_trial_over_the_same_mail_finds_it_made(brain, mail):
     with throw_away_brain(Settings.load(environment="embedded"), mail) as again:
         assert again.settings.db_path == brain.settings.db_path
         assert again.stats().total_documents == brain.stats().total_documents
+
+
+def test_a_file_that_was_deleted_is_forgotten_and_its_copy_takes_its_place(brain, mail):
+    before = brain.stats().total_documents
+    brain.close()
+    (mail / SLIP).unlink()
+    next(mail.glob("2025-09-12-heron-highlights*")).unlink()
+    with throw_away_brain(Settings.load(environment="embedded"), mail) as again:
+        assert again.stats().total_documents == before - 1
+        assert all(source.subject != "Field Trip Permission Slip" for source in again.ranked("field trip permission"))
+        (kept,) = by_email(again, mail, questions(*(path.name for path in mail.glob("2025-09-12-heron*"))))
+        assert "" not in kept.gold
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"timezone": "Asia/Tokyo"}, {"embed_document_prefix": "doc: "}, {"newsletter_senders": "school.example"}],
+)
+def test_a_trial_that_would_be_made_otherwise_is_another(brain, mail, more):
+    with throw_away_brain(Settings.load(environment="embedded", **more), mail) as other:
+        assert other.settings.db_path != brain.settings.db_path
+
+
+def test_a_trial_that_fails_leaves_nothing_open(mail, monkeypatch):
+    opened = []
+
+    def fail(brain, *_, **__):
+        opened.append(brain.catalog.store)
+        brain.catalog.store.collection(create=True)
+        raise StoreError("x")
+
+    monkeypatch.setattr(Brain, "ingest", fail)
+    with pytest.raises(StoreError):
+        throw_away_brain(Settings.load(environment="embedded"), mail)
+    assert opened[0]._client is None
 
 
 def test_a_calibration_from_labels_is_kept_and_used(brain, mail):
