@@ -38,10 +38,9 @@ def throw_away_brain(settings: Settings, mail: Path) -> Brain:
     """
     made_of = f"{mail.resolve()}\n{settings.model_dump_json(include=_MAKING)}"
     folder = user_cache_path("family-brain") / "trials" / hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    apart = settings.model_copy(update={"chroma_db_path": folder, "chroma_url": None})
     with ExitStack() as undo:
-        brain = undo.enter_context(
-            open_brain(settings.model_copy(update={"chroma_db_path": folder, "chroma_url": None}))
-        )
+        brain = undo.enter_context(open_brain(apart))
         _forget_others(brain, mail)
         brain.ingest(iter_messages([mail]))
         undo.pop_all()

@@ -132,13 +132,17 @@ def check_file(path: Path | None) -> None:
     Raises:
         ConfigError: ``path`` is None.
         ModelMissing: the package or the file is not there.
-        ModelError: the file is not in the GGUF format.
+        ModelError: the file can't be read, or is not in the GGUF format.
     """
     path = _named(path)
     _engines(path)
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise _unloadable(path)
+    try:
+        with path.open("rb") as file:
+            found = file.read(len(_MAGIC))
+    except OSError as error:
+        raise _unloadable(path) from error
+    if found != _MAGIC:
+        raise _unloadable(path)
 
 
 def _named(path: Path | None) -> Path:
