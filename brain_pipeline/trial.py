@@ -78,14 +78,12 @@ def _keys_of_files(brain: Brain, mail: Path) -> dict[str, str]:
     """The key of each file's email, under the file's name, its path within ``mail``, and that with ``mail``'s name."""
     files = [(origin, each) for origin, each in read_all([mail], brain.settings) if isinstance(each, Mail)]
     first = {origin: chunk_id(mail_key(each), 0) for origin, each in files}
-    reader, keywords = brain.catalog.reader, brain.catalog.keywords()
-    stored = {
-        row.id: reader.read(row.metadata, row.text, row.id).key for row in brain.catalog.store.get(list(first.values()))
-    }
+    stored = {row.id: row for row in brain.catalog.store.get(list(first.values()))}
     keys: dict[str, str] = {}
     for origin, each in files:
         # A copy of another mail is stored as that one.
-        key = stored.get(first[origin]) or (keywords and keywords.twin(fingerprint(each))) or ""
+        row = stored.get(first[origin]) or brain.catalog.twin(fingerprint(each), of=first[origin])
+        key = brain.catalog.reader.read(row.metadata, row.text, row.id).key if row else ""
         within = Path(origin).relative_to(mail)
         keys |= dict.fromkeys((within.name, str(within), f"{mail.name}/{within}"), key)
     return keys

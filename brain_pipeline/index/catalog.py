@@ -154,12 +154,12 @@ class Catalog:
         if not self.store.metadata.keys() & remember.keys() and self.store.count() == 0:
             self.store.remember(remember)
 
-    def twin(self, fingerprint: str, *, of: str) -> bool:
-        """Whether another mail than ``of`` (its first chunk's id), wholly stored, carries this fingerprint."""
+    def twin(self, fingerprint: str, *, of: str) -> Row | None:
+        """The first chunk of another mail than ``of`` (its first chunk's id) that is wholly stored and a copy of it."""
         keywords = self.keywords()
         copies = keywords.copies(fingerprint) if keywords else []
         first = [id_ for id_ in copies if id_.endswith("-0") and id_ != of]
-        return any(True for _ in self.store.get(first))
+        return next(self.store.get(first), None)
 
     def write(self, rows: Sequence[Row], vectors: Vectors, *, outdated: Sequence[str] = ()) -> None:
         """Writes rows with their vectors, of shape (rows, dimension), and deletes the ``outdated`` ones first."""

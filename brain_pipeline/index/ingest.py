@@ -105,7 +105,7 @@ def _change(
     first = chunks[0].row
     key, fingerprint = str(first.metadata[DOCUMENT_ID]), str(first.metadata[FINGERPRINT])
     known = stored.get(first.id)
-    if key in seen or fingerprint in seen or (known is None and catalog.twin(fingerprint, of=first.id)):
+    if key in seen or fingerprint in seen or (known is None and catalog.twin(fingerprint, of=first.id) is not None):
         report.unchanged += 1
         return None
     seen |= {key, fingerprint} - {""}

@@ -190,11 +190,6 @@ class KeywordIndex:
         found = self._read(f"SELECT id FROM passages WHERE {where}", [email, email, kind, kind])  # noqa: S608
         return {id_ for (id_,) in found}
 
-    def twin(self, fingerprint: str) -> str | None:
-        """The email whose chunks carry this fingerprint, None when there is none."""
-        found = self._read("SELECT email FROM passages WHERE fingerprint = ? AND ? != '' LIMIT 1", [fingerprint] * 2)
-        return found[0][0] if found else None
-
     def copies(self, fingerprint: str) -> list[str]:
         """The ids of the chunks that carry this fingerprint; none for an empty one."""
         found = self._read("SELECT id FROM passages WHERE fingerprint = ? AND ? != ''", [fingerprint] * 2)
