@@ -93,6 +93,9 @@ class Pipeline:
             return ()
         retriever = await asyncio.to_thread(self.retriever, kind, now)  # an embedded model loads at first use
         nodes = await retriever.aretrieve(QueryBundle(question))
+        return await asyncio.to_thread(self._sources, nodes, limit)  # reading metadata may wait for the keyword index
+
+    def _sources(self, nodes: list[NodeWithScore], limit: int | None) -> tuple[Source, ...]:
         for postprocessor in self.postprocessors(limit):
             nodes = postprocessor.postprocess_nodes(nodes)
         return tuple(map(self._source, nodes))
