@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import multiprocessing
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from multiprocessing.synchronize import Event
 from typing import Any
 
 from brain_pipeline.brain import Brain
@@ -55,3 +59,25 @@ def settings_for(ollama_url: str, **more: Any) -> Settings:
         "warm_up": False,
     }
     return Settings.load(**{**given, **more})
+
+
+@contextmanager
+def held_elsewhere(settings: Settings) -> Iterator[multiprocessing.process.BaseProcess]:
+    """Another process that holds the database; killed at the end, unless the test does that before."""
+    context = multiprocessing.get_context("spawn")
+    opened = context.Event()
+    holder = context.Process(target=_hold, args=(settings, opened))
+    holder.start()
+    try:
+        assert opened.wait(20)
+        yield holder
+    finally:
+        holder.kill()
+        holder.join()
+
+
+def _hold(settings: Settings, opened: Event) -> None:
+    with Brain(settings) as brain:
+        brain.stats()
+        opened.set()
+        time.sleep(20)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import stat
 import sys
-import time
 import zipfile
 
 import pytest
-from household import HOUSEHOLD, fill, mail
+from household import HOUSEHOLD, fill, held_elsewhere, mail
 
 from brain_pipeline import cli
 from brain_pipeline.backup import MANIFEST, back_up, restore, verify
@@ -169,28 +167,13 @@ def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(filled, archive, 
             act(Settings.load(chroma_url="http://127.0.0.1:1"), tmp_path / "new")
 
 
-def _hold(folder, opened):
-    with brain_in(folder) as brain:
-        brain.stats()
-        opened.set()
-        time.sleep(20)
-
-
 def test_a_database_in_use_is_neither_copied_nor_replaced(archive, tmp_path):
     with brain_in(tmp_path) as brain:
         fill(brain)
-    context = multiprocessing.get_context("spawn")
-    opened = context.Event()
-    holder = context.Process(target=_hold, args=(tmp_path, opened))
-    holder.start()
-    try:
-        assert opened.wait(20)
+    with held_elsewhere(settings_in(tmp_path)):
         for act, path in ((back_up, tmp_path / "new"), (restore, archive)):
             with pytest.raises(StoreLocked, match="in use by process"):
                 act(settings_in(tmp_path), path)
-    finally:
-        holder.kill()
-        holder.join()
     assert not (tmp_path / "new").exists()
     assert everything(tmp_path)[1] == len(HOUSEHOLD)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import uvloop
-from household import HOUSEHOLD, SLIP, fill, mail, settings_for
+from household import HOUSEHOLD, SLIP, fill, held_elsewhere, mail, settings_for
 
 from brain_pipeline import Settings, open_brain
 from brain_pipeline.brain import Brain
@@ -86,30 +84,15 @@ def test_two_brains_in_one_process_stay_apart(brain, tmp_path):
         assert brain.stats().total_documents == 4
 
 
-def _hold(settings, opened):
-    with Brain(settings) as brain:
-        brain.stats()
-        opened.set()
-        time.sleep(20)
-
-
 def test_another_process_is_told_who_holds_the_database(brain, settings):
     brain.close()
-    context = multiprocessing.get_context("spawn")
-    opened = context.Event()
-    holder = context.Process(target=_hold, args=(settings, opened))
-    holder.start()
-    try:
-        assert opened.wait(20)
+    with held_elsewhere(settings) as holder:
         with pytest.raises(StoreLocked, match=f"process {holder.pid}") as caught:
             brain.query(QUESTION)
         assert caught.value.owner.pid == holder.pid != os.getpid()
         holder.kill()  # a killed owner leaves no lock behind
         holder.join()
         assert brain.query(QUESTION).sources
-    finally:
-        holder.kill()
-        holder.join()
 
 
 def test_the_models_of_a_collection_are_remembered(ollama):
