@@ -87,7 +87,8 @@ def a_day(folder: Path) -> float:
     from ollama_server import OllamaServer  # noqa: PLC0415
 
     from api import create_app  # noqa: PLC0415
-    from brain_pipeline import cli, open_brain  # noqa: PLC0415
+    from brain_pipeline import open_brain  # noqa: PLC0415
+    from brain_pipeline.cli.commands.demo import FIRST_QUESTION  # noqa: PLC0415
     from brain_pipeline.doctor import diagnose  # noqa: PLC0415
     from brain_pipeline.mail.mailboxes import iter_messages  # noqa: PLC0415
     from brain_pipeline.sample import sample_mail  # noqa: PLC0415
@@ -105,7 +106,7 @@ def a_day(folder: Path) -> float:
                 loaded.append(time.monotonic())
                 brain.ingest(iter_messages([sample_mail()]))
                 client = httpx.Client(base_url=url, timeout=60)
-                answer = client.get("/brain/query", params={"q": cli.FIRST_QUESTION})
+                answer = client.get("/brain/query", params={"q": FIRST_QUESTION})
                 assert answer.json()["sources"], answer.text
                 for path in ("/", "/healthz", "/brain/stats", "/brain/query/stream?q=slip", "/openapi.json"):
                     assert client.get(path).status_code == 200, path

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings as hypothesis_settings
 from ollama_server import OllamaServer, black_holed_url, refused_url
 from other_programs import OtherPrograms
+
+from brain_pipeline import cli
 
 # How long an example takes says more of the machine than of the code; in CI the examples are the same every time.
 hypothesis_settings.register_profile("here", deadline=None)
@@ -36,6 +39,23 @@ def black_hole() -> Iterator[str]:
     """The URL of a server that never answers a connection attempt."""
     with black_holed_url() as url:
         yield url
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The ``brain`` command, run in this process: words in; status, stdout and stderr out."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["brain", *map(str, words)])
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        said = capsys.readouterr()
+        return int(str(code)), said.out, said.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

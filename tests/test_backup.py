@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
-import sys
 import zipfile
 
 import pytest
 from household import HOUSEHOLD, fill, held_elsewhere, mail
 
-from brain_pipeline import cli
 from brain_pipeline.backup import MANIFEST, back_up, restore, verify
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import ConfigError, StoreError, StoreLocked
@@ -178,28 +176,19 @@ def test_a_database_in_use_is_neither_copied_nor_replaced(archive, tmp_path):
     assert everything(tmp_path)[1] == len(HOUSEHOLD)
 
 
-def test_in_the_terminal(filled, tmp_path, monkeypatch, capsys):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["brain", *map(str, words)])
-        try:
-            cli.main()
-        except SystemExit as stop:
-            return stop.code or 0
-        return 0
-
+def test_in_the_terminal(filled, tmp_path, monkeypatch, command):
     monkeypatch.setenv("BRAIN_ENV", "embedded")
-    monkeypatch.setattr(cli, "out", cli.Console(highlight=False, soft_wrap=True))
-    monkeypatch.setattr(cli, "err", cli.Console(stderr=True, highlight=False, soft_wrap=True))
     monkeypatch.setenv("CHROMA_DB_PATH", str(filled / "chroma"))
-    assert run("backup", tmp_path / "b") == 0
+    assert command("backup", tmp_path / "b")[0] == 0
     monkeypatch.setenv("CHROMA_DB_PATH", str(tmp_path / "chroma"))
-    assert run("restore", tmp_path / "b") == 0
-    assert run("restore", tmp_path / "b") == 0
-    said = capsys.readouterr().out
-    assert said.count("1024 emails in 1024 chunks") == 2
-    assert "chroma.before-" in said
-    assert run("restore", tmp_path / "none") == 1
-    assert "brain: There is no file" in capsys.readouterr().err
+    restored = "1024 emails in 1024 chunks"
+    assert restored in command("restore", tmp_path / "b")[1]
+    _, out, _ = command("restore", tmp_path / "b")
+    assert restored in out
+    assert "chroma.before-" in out
+    code, _, err = command("restore", tmp_path / "none")
+    assert code == 1
+    assert "brain: There is no file" in err
 
 
 def test_a_new_database_is_for_its_owner_only(tmp_path):

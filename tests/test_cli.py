@@ -16,7 +16,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from brain_pipeline import cli
 from brain_pipeline.index.ownership import Ownership
 from brain_pipeline.records import NOT_FOUND
 from brain_pipeline.settings import Settings
@@ -29,23 +28,11 @@ def _embedded(monkeypatch, tmp_path):
     monkeypatch.setenv("BRAIN_ENV", "embedded")
     monkeypatch.setenv("CHROMA_DB_PATH", str(tmp_path / "chroma"))
     monkeypatch.setenv("BRAIN_TIMEZONE", "America/Chicago")
-    monkeypatch.setattr(cli, "out", cli.Console(highlight=False, soft_wrap=True))
-    monkeypatch.setattr(cli, "err", cli.Console(stderr=True, highlight=False, soft_wrap=True))
 
 
 @pytest.fixture
-def brain(monkeypatch, capsys):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["brain", *map(str, words)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def brain(command):
+    return command
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live import served
 from ollama_server import Fault
+from rich.console import Console
 
 from api import create_app
-from brain_pipeline import cli
 from brain_pipeline.ask.answer import read_reply, settled
 from brain_pipeline.ask.prompt import NO_ANSWER
 from brain_pipeline.brain import Brain
+from brain_pipeline.cli.commands import ask
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelBadResponse, ModelTimeout
 from brain_pipeline.records import NOT_FOUND, Found, Piece
 from brain_pipeline.remote import RemoteBrain
@@ -379,28 +380,28 @@ def screens(monkeypatch):
             super().update(renderable, refresh=refresh)
 
     monkeypatch.setattr(rich.live, "Live", Recorded)
-    monkeypatch.setattr(cli, "screen", cli.Console(file=io.StringIO(), force_terminal=True, width=80))
+    monkeypatch.setattr(ask, "screen", Console(file=io.StringIO(), force_terminal=True, width=80))
     return seen
 
 
 def test_a_terminal_shows_sources_first_and_words_as_they_come(brain, ollama, screens):
-    asyncio.run(cli._watch(brain.astream(QUESTION)))
+    asyncio.run(ask.watch(brain.astream(QUESTION)))
     assert screens[0].startswith("…\n  Found in: Field Trip Permission Slip, 2025-09-15")
     words = [screen.split("\n")[0] for screen in screens]
     assert len(set(words)) > 2
     assert words[-1] == ollama.reply
     assert "confidence" in screens[-1]
-    assert ollama.reply in cli.screen.file.getvalue()
+    assert ollama.reply in ask.screen.file.getvalue()
 
 
 def test_a_terminal_wraps_a_long_answer(brain, ollama, screens):
     ollama.reply = "You need a signed slip and five dollars and a very good mood, " * 3 + "and a hat."
-    asyncio.run(cli._watch(brain.astream(QUESTION)))
-    assert "and a hat." in cli.screen.file.getvalue()
+    asyncio.run(ask.watch(brain.astream(QUESTION)))
+    assert "and a hat." in ask.screen.file.getvalue()
 
 
 def test_a_terminal_takes_back_the_sources_of_an_abstention(brain, ollama, screens):
     ollama.reply = NO_ANSWER
-    asyncio.run(cli._watch(brain.astream(QUESTION)))
+    asyncio.run(ask.watch(brain.astream(QUESTION)))
     assert "Found in" in screens[0]
     assert screens[-1] == NOT_FOUND

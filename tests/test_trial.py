@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 
 import pytest
 
-from brain_pipeline import cli
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import InvalidRequest, StoreError
 from brain_pipeline.evaluate import LabelledQuestion
@@ -117,7 +115,7 @@ def test_a_calibration_from_the_mail_itself_is_kept(brain):
     assert 0 < kept.cosine_mean < 0.4
 
 
-def test_the_command_prints_one_object(mail, tmp_path, monkeypatch, capsys):
+def test_the_command_prints_one_object(mail, tmp_path, monkeypatch, command):
     rows = [
         {"question": "What do the kids need for the field trip?", "gold": [SLIP], "keys": ["$5"], "kind": "plain"},
         {"question": "Who sells tubas?", "gold": [], "kind": "far"},
@@ -126,11 +124,9 @@ def test_the_command_prints_one_object(mail, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("BRAIN_ENV", "embedded")
 
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["brain", "eval", "--mail", str(mail), str(tmp_path / "set.jsonl"), *words])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        assert not stop.value.code
-        return capsys.readouterr().out
+        code, out, _ = command("eval", "--mail", mail, tmp_path / "set.jsonl", *words)
+        assert code == 0
+        return out
 
     printed = run("--json", "--answers")
     figures = json.loads(printed)

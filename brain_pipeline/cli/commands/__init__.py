@@ -1,0 +1,1 @@
+"""One module for each command; a module that is put here is found."""
