@@ -1,10 +1,10 @@
-"""The composition root: one object that holds the catalog and the models and answers questions."""
+"""A household's mail, ready to be asked."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -16,10 +16,11 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-from brain_pipeline.ask.calibrate import SAMPLE, dumps, loads, self_calibrate
 from brain_pipeline.ask.pipeline import Pipeline
 from brain_pipeline.ask.question import Floats
-from brain_pipeline.ask.score import Calibration, default_calibration
+from brain_pipeline.ask.score import Calibration
+from brain_pipeline.brain.calibration import calibrate, calibrate_unknown_model, keep_calibration, kept_calibration
+from brain_pipeline.brain.models import Models
 from brain_pipeline.errors import ConfigError
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
@@ -27,15 +28,12 @@ from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.loop import LoopThread
 from brain_pipeline.mail.reading import read
-from brain_pipeline.models import build_embedder, build_llm, default_prefixes
 from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
 from brain_pipeline.records import Answer, Found, Kind, Mail, Passage, Piece, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
 Result = TypeVar("Result")
-
-_CALIBRATION = "calibration"  # what it is kept under, beside the keyword index
 
 
 class Brain:
@@ -61,9 +59,8 @@ class Brain:
     ) -> None:
         self.settings = settings
         self.catalog = Catalog(settings)
-        self._given = embedder, llm
-        self._embedder, self._llm = self._given
-        self._building = threading.RLock()
+        self._models = Models(self.catalog, embedder, llm)
+        self._starting = threading.Lock()
         self._pipeline = Pipeline(
             self.catalog,
             embedder=lambda: self.embedder,
@@ -73,7 +70,6 @@ class Brain:
         )
         self._ingesting = threading.Lock()
         self._loop: LoopThread | None = None
-        self._exits = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -85,11 +81,11 @@ class Brain:
 
     def close(self) -> None:
         """Gives up the database and the connections; a brain that is used again opens them again."""
-        with self._building:
-            exits = self._exits.pop_all()
-            self._loop = None
-            self._embedder, self._llm = self._given
-        exits.close()  # without the lock: the loop waits for running questions, which may want a model
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()  # without the lock: it waits for running questions
+        self._models.close()
         self.catalog.close()
 
     def warm_up(self) -> None:
@@ -100,7 +96,7 @@ class Brain:
         """
         self.catalog.keywords()
         warm_up(self.embedder)
-        self._calibrate_unknown_model()
+        calibrate_unknown_model(self.catalog, self._models)
         if self.llm is not None:
             warm_up(self.llm)
 
@@ -109,43 +105,17 @@ class Brain:
     @property
     def embedder(self) -> BaseEmbedding:
         """The embedding model, with the prefixes that the collection was written with."""
-        with self._building:
-            if self._embedder is None:
-                query, document = self.prefixes
-                self._embedder = build_embedder(self.settings, query_prefix=query, document_prefix=document)
-                self._close_later(self._embedder)
-            return self._embedder
+        return self._models.embedder
 
     @property
     def prefixes(self) -> tuple[str, str]:
-        """What is put before a question and before a chunk.
-
-        The settings' word counts first, then what the collection remembers. A collection of another program remembers
-        nothing and gets none; an empty one gets what the model was trained with.
-        """
-        kept = self.catalog.store.metadata
-        unmarked = bool(kept) or self.catalog.store.count() > 0  # another program's
-        foreign = QUERY_PREFIX not in kept and unmarked
-        query, document = ("", "") if foreign else default_prefixes(self.settings.embed_model)
-        query, document = kept.get(QUERY_PREFIX, query), kept.get(DOCUMENT_PREFIX, document)
-        ours = self.settings
-        return (
-            query if ours.embed_query_prefix is None else ours.embed_query_prefix,
-            document if ours.embed_document_prefix is None else ours.embed_document_prefix,
-        )
+        """What is put before a question and before a chunk; see ``Models.prefixes``."""
+        return self._models.prefixes
 
     @property
     def llm(self) -> LLM | None:
         """The language model, None when answers are excerpts."""
-        with self._building:
-            if self._llm is None and self.settings.llm_provider != "excerpts":
-                self._llm = build_llm(self.settings)
-                self._close_later(self._llm)
-            return self._llm
-
-    def _close_later(self, model: object) -> None:
-        if close := getattr(model, "close", None):  # those that keep connections have one
-            self._exits.callback(close)
+        return self._models.llm
 
     @property
     def index(self) -> VectorStoreIndex:
@@ -165,10 +135,7 @@ class Brain:
     @property
     def calibration(self) -> Calibration:
         """How the score is read for this model and collection: as calibrated, else as shipped for the model."""
-        keywords, model = self.catalog.keywords(), self.settings.embed_model
-        kept = loads(keywords.noted(_CALIBRATION)) if keywords else None
-        fits = kept is not None and keywords is not None and (kept.model, kept.stamp) == (model, keywords.stamp)
-        return kept if kept is not None and fits else default_calibration(model)
+        return kept_calibration(self.catalog)
 
     # Asking.
 
@@ -216,11 +183,8 @@ class Brain:
         return self._pipeline.retriever(now=now).evidence(question)
 
     def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
-        with self._building:
-            if self._loop is None:
-                self._loop = LoopThread()
-                self._exits.callback(self._loop.close)
-            loop = self._loop
+        with self._starting:
+            loop = self._loop = self._loop or LoopThread()
         return loop.call(work)
 
     # Bringing mail in.
@@ -271,7 +235,7 @@ class Brain:
         with self._ingesting:
             report = ingest(mails, self.catalog, self.embedder, remember=remember, on_progress=on_progress)
             if report.new + report.updated:
-                self._calibrate_unknown_model()
+                calibrate_unknown_model(self.catalog, self._models)
         return report
 
     def calibrate(self) -> Calibration:
@@ -280,31 +244,11 @@ class Brain:
         Raises:
             BrainUnavailable: the embedding model or the database can't be used now.
         """
-        keywords = self.catalog.keywords()
-        start = default_calibration(self.settings.embed_model)
-        if keywords is None:
-            return start
-        rows, vectors = self.catalog.store.sample(SAMPLE)
-        calibration = self_calibrate(
-            [row.text for row in rows],
-            vectors,
-            lambda questions: [self.embedder.get_query_embedding(question) for question in questions],
-            start,
-            model=self.settings.embed_model,
-            stamp=keywords.stamp,
-        )
-        self.keep_calibration(calibration)
-        return calibration
+        return calibrate(self.catalog, self._models)
 
     def keep_calibration(self, calibration: Calibration) -> None:
         """Keeps a calibration with the collection, for the questions to come."""
-        if (keywords := self.catalog.keywords()) is not None:
-            keywords.note(_CALIBRATION, dumps(calibration))
-
-    def _calibrate_unknown_model(self) -> None:
-        """Calibrates once there is mail enough to learn from, unless the model came with a calibration."""
-        if not self.calibration.model and self.catalog.store.count() >= SAMPLE:
-            self.calibrate()
+        keep_calibration(self.catalog, calibration)
 
     def _require_same_model(self) -> None:
         written_by = str(self.catalog.store.metadata.get(EMBED_MODEL, ""))
