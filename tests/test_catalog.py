@@ -15,7 +15,7 @@ from ollama_server import Fault
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import ConfigError, StoreError
 from brain_pipeline.index import store
-from brain_pipeline.index.keywords import KeywordIndex
+from brain_pipeline.index.sqlite import Database
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder
 
@@ -174,7 +174,7 @@ def test_an_index_that_can_t_be_opened_for_another_reason_is_left_alone(brain, s
         raise StoreError("database is locked")
 
     with monkeypatch.context() as patched:
-        patched.setattr(KeywordIndex, "_connect", locked)
+        patched.setattr(Database, "_connect", locked)
         with pytest.raises(StoreError):
             brain.stats()
     assert list(settings.db_path.glob("brain.keywords.*.sqlite3"))

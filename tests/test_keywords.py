@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brain_pipeline.errors import StoreError
 from brain_pipeline.index.keywords import Entry, KeywordIndex
+from brain_pipeline.index.sqlite import Database
 from brain_pipeline.index.terms import date_words, facts, fold, terms
 
 WORDS = [
@@ -264,7 +265,7 @@ def test_a_damaged_file_is_a_store_error(tmp_path):
     path.write_bytes(b"no database at all" * 1000)
     with pytest.raises(StoreError, match="delete it"):
         KeywordIndex(path)
-    KeywordIndex.delete(path)
+    Database.delete(path)
     with KeywordIndex(path) as made_anew:
         assert made_anew.count() == 0
 
@@ -275,3 +276,29 @@ def test_an_index_of_another_format_is_a_store_error(tmp_path):
         index.note("format", "0")
     with pytest.raises(StoreError, match="format"):
         KeywordIndex(path)
+
+
+LOOKUPS = {
+    "copies": lambda index: index.copies("f"),
+    "ids of an email": lambda index: index.ids(email="mail-a"),
+    "frequencies": lambda index: index.frequencies(["zoo"]),
+    "spellings": lambda index: index.spellings("zooo"),
+    "passages": lambda index: index.passages(["a"]),
+    "search": lambda index: index.search(["zoo"], 5),
+}
+
+
+@pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS.keys())
+def test_looking_up_reads_no_whole_table(index, lookup, monkeypatch):
+    """Ingestion and questions look up again and again; reading a table each time would make them quadratic."""
+    index.add([entry("a", "the zoo", fingerprint="f")])
+    index.count()  # the one statement that reads all, once until the next change
+    asked = []
+    read = index._database.read
+    monkeypatch.setattr(index._database, "read", lambda *call: asked.append(call) or read(*call))
+    lookup(index)
+    assert asked
+    for statement, *values in asked:
+        for *_, step in read(f"EXPLAIN QUERY PLAN {statement}", *values):
+            assert not step.startswith("SCAN passages"), statement
+            assert not step.startswith("SCAN vocabulary"), statement

@@ -68,17 +68,20 @@ def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passa
         passage holds no fact of the kind that is asked for, such as an amount; the logarithm of one plus the number
         of content terms, since half of eight terms found proves more than half of two.
     """
-    found = [_found(asked, passage or _UNINDEXED) for passage in passages]
+    weights, total = asked.weights.tolist(), asked.weights.sum() or 1.0
+    terms = list(zip(asked.forms, weights, strict=True))
+    found = [_found(asked, terms, total, passage or _UNINDEXED) for passage in passages]
     evidence = np.full((len(found), len(FEATURES)), math.log1p(len(asked.forms)))
     evidence[:, 0] = np.nan_to_num(cosines)
     evidence[:, 1:4] = np.array(found).reshape(-1, 3)
     return evidence
 
 
-def _found(asked: Question, passage: Passage) -> tuple[float, float, float]:
-    held = np.array([any(map(passage.holds, forms)) for forms in asked.forms], dtype=bool)
-    coverage = asked.weights[held].sum() / (asked.weights.sum() or 1.0)
-    return coverage, not all(map(passage.holds, asked.years)), not all(map(passage.holds, asked.facts))
+def _found(
+    asked: Question, terms: Sequence[tuple[frozenset[str], float]], total: float, passage: Passage
+) -> tuple[float, float, float]:
+    held = sum(weight for forms, weight in terms if any(map(passage.holds, forms)))
+    return held / total, not all(map(passage.holds, asked.years)), not all(map(passage.holds, asked.facts))
 
 
 def logits(evidence: Floats, calibration: Calibration) -> Floats:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from brain_pipeline.index.keywords import Entry, KeywordIndex, Outdated
+from brain_pipeline.index.keywords import Entry, KeywordIndex
 from brain_pipeline.index.metadata import FINGERPRINT, DateOrder, MetadataReader, date_order
+from brain_pipeline.index.sqlite import Database, Outdated
 from brain_pipeline.index.store import Metadata, Row, Store, Vectors
 from brain_pipeline.index.terms import date_words
 from brain_pipeline.settings import Settings
@@ -84,7 +85,7 @@ class Catalog:
         try:
             index = KeywordIndex(path)
         except Outdated:
-            KeywordIndex.delete(path)
+            Database.delete(path)
             index = KeywordIndex(path)
         try:
             if index.stamp != stamp:

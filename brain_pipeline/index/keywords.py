@@ -7,19 +7,18 @@ on what a term is. SQLite keeps those terms, in order; the mail itself is not st
 from __future__ import annotations
 
 import sqlite3
-import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Self
 
-from brain_pipeline.errors import StoreError
+from brain_pipeline.index.sqlite import Database, Outdated, batches, marks
 from brain_pipeline.index.terms import facts, terms
 
-FORMAT = "3"  # of the tables and of the terms: an index of another format is made anew
-_BATCH = 500  # rows of one statement; SQLite allows 32,766 variables
+FORMAT = "4"  # of the tables and of the terms: an index of another format is made anew
 _POSTINGS, _POSTINGS_SHARE = 2_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
 _SHORTEST_MISSPELT = 4
 _ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
@@ -37,7 +36,8 @@ _SCHEMA = (
         head, body, content='passages', content_rowid='number',
         tokenize="unicode61 remove_diacritics 0 tokenchars '.:/_'"
     )""",
-    "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
+    # FTS5 would count a term's chunks by walking them, which takes long for a common one.
+    "CREATE TABLE vocabulary (term TEXT PRIMARY KEY, chunks INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TRIGGER passage_added AFTER INSERT ON passages BEGIN
         INSERT INTO words (rowid, head, body) VALUES (new.number, new.head, new.body);
     END""",
@@ -83,10 +83,6 @@ class Passage:
         return f" {term} " in self.terms
 
 
-class Outdated(StoreError):
-    """The index is damaged or of another format; it can be made anew from the collection."""
-
-
 class KeywordIndex:
     """One index file. It may be used from several threads: readers see the last commit while one writer works.
 
@@ -101,33 +97,20 @@ class KeywordIndex:
             Outdated: the file is damaged or of another format.
             StoreError: the file can't be read or written.
         """
-        self.path = path
-        self._writing, self._reading = threading.Lock(), threading.Lock()
-        with self._foreign_errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer, self._reader = self._connect(), self._connect()
-            self._prepare()
+        self._database = Database(path, "keyword index", _create)
+        if self.noted("format") != FORMAT:
+            self.close()
+            raise Outdated(f"The keyword index {path} has another format; delete it to have it made anew.")
+        self._counts: dict[str, int] = {}  # since the last change
 
-    @staticmethod
-    def delete(path: Path) -> None:
-        """Deletes an index that is not open.
-
-        Raises:
-            StoreError: the file can't be deleted.
-        """
-        try:
-            for suffix in ("", "-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"The keyword index {path} can't be deleted ({error.strerror}); delete it yourself."
-            ) from error
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._database.path
 
     def close(self) -> None:
         """Closes the file."""
-        with self._writing, self._reading:
-            self._reader.close()
-            self._writer.close()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -137,14 +120,14 @@ class KeywordIndex:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Adds entries, in place of those with the same ids."""
-        with self._transaction() as writer:
-            self._insert(writer, entries)
+        with self._change() as writer:
+            _insert(writer, entries)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Removes those of the given ids that are indexed."""
-        with self._transaction() as writer:
-            for batch in _batches(ids):
-                writer.execute(f"DELETE FROM passages WHERE id IN ({_marks(batch)})", batch)  # noqa: S608
+        with self._change() as writer:
+            for batch in batches(ids):
+                _delete(writer, batch)
 
     def rebuild(self, entries: Iterable[Entry], stamp: str = "") -> None:
         """Replaces everything by ``entries``, in one transaction: readers go on with the old index until it is done.
@@ -153,17 +136,17 @@ class KeywordIndex:
             entries: the collection's chunks.
             stamp: what the index was built from; see ``stamp``.
         """
-        with self._transaction() as writer:
+        with self._change() as writer:
             for table in ("vocabulary", "words", "passages"):
                 writer.execute(f"DROP TABLE IF EXISTS {table}")
-            self._create(writer)
-            self._insert(writer, entries)
+            _create(writer)
+            _insert(writer, entries)
             writer.execute("INSERT INTO words (words) VALUES ('optimize')")
             writer.execute("INSERT OR REPLACE INTO about VALUES ('stamp', ?)", (stamp,))
 
     def note(self, key: str, value: str) -> None:
         """Keeps a fact beside the index, through rebuilds."""
-        with self._transaction() as writer:
+        with self._database.transaction() as writer:
             writer.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
 
     @property
@@ -173,7 +156,7 @@ class KeywordIndex:
 
     def count(self) -> int:
         """The number of indexed chunks."""
-        return int(self._read("SELECT count(*) FROM passages")[0][0])
+        return self._counted("SELECT count(*) FROM passages")
 
     def noted(self, key: str) -> str:
         """What ``note`` kept under ``key``, empty when nothing was."""
@@ -182,25 +165,33 @@ class KeywordIndex:
 
     def emails(self) -> int:
         """The number of distinct emails that the chunks belong to; chunks of none don't count."""
-        return int(self._read("SELECT count(DISTINCT email) FROM passages WHERE email != ''")[0][0])
+        return self._counted("SELECT count(DISTINCT email) FROM passages WHERE email != ''")
+
+    def _counted(self, statement: str) -> int:
+        if (known := self._counts.get(statement)) is not None:
+            return known
+        counts = self._counts  # a change that comes while this is counted begins another
+        return counts.setdefault(statement, int(self._read(statement)[0][0]))
 
     def ids(self, *, email: str | None = None, kind: str | None = None) -> set[str]:
         """The ids of the indexed chunks: all, or those of one email, or of one kind."""
-        where = "(? IS NULL OR email = ?) AND (? IS NULL OR kind = ?)"
-        found = self._read(f"SELECT id FROM passages WHERE {where}", [email, email, kind, kind])  # noqa: S608
+        wanted = {column: value for column, value in (("email", email), ("kind", kind)) if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in wanted) or "TRUE"
+        found = self._read(f"SELECT id FROM passages WHERE {where}", list(wanted.values()))  # noqa: S608
         return {id_ for (id_,) in found}
 
     def copies(self, fingerprint: str) -> list[str]:
         """The ids of the chunks that carry this fingerprint; none for an empty one."""
-        found = self._read("SELECT id FROM passages WHERE fingerprint = ? AND ? != ''", [fingerprint] * 2)
+        # The second condition says what the index covers: without it SQLite reads the whole table.
+        found = self._read("SELECT id FROM passages WHERE fingerprint = ? AND fingerprint != ''", [fingerprint])
         return [id_ for (id_,) in found]
 
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
         """In how many chunks each of the given terms stands; 0 for those unknown."""
         wanted = list(dict.fromkeys(words))
         found = dict.fromkeys(wanted, 0)
-        for batch in _batches(wanted):
-            found |= self._read(f"SELECT term, doc FROM vocabulary WHERE term IN ({_marks(batch)})", batch)  # noqa: S608
+        for batch in batches(wanted):
+            found |= self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
         return found
 
     def search(self, words: Sequence[str], limit: int) -> list[str]:
@@ -237,72 +228,60 @@ class KeywordIndex:
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The indexed terms of those of the given chunks that are indexed, by id."""
         found = {}
-        for batch in _batches(ids):
+        for batch in batches(ids):
             rows = self._read(
-                f"SELECT id, email, kind, head, body FROM passages WHERE id IN ({_marks(batch)})",  # noqa: S608
+                f"SELECT id, email, kind, head, body FROM passages WHERE id IN ({marks(batch)})",  # noqa: S608
                 batch,
             )
             for id_, email, kind, head, body in rows:
                 found[id_] = Passage(id_, email, kind, f" {head} {body} ")
         return found
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
-
-    def _prepare(self) -> None:
-        with self._transaction() as writer:
-            if not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                self._create(writer)
-        found = self._reader.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
-        if found != (FORMAT,):
-            raise Outdated(f"The keyword index {self.path} has another format; delete it to have it made anew.")
-
-    @staticmethod
-    def _create(writer: sqlite3.Connection) -> None:
-        for statement in _SCHEMA:
-            writer.execute(statement)
-        writer.execute("INSERT OR REPLACE INTO about VALUES ('format', ?)", (FORMAT,))
-
-    @staticmethod
-    def _insert(writer: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-        iterator = iter(entries)
-        while batch := list(islice(iterator, _BATCH)):
-            ids = [entry.id for entry in batch]
-            writer.execute(f"DELETE FROM passages WHERE id IN ({_marks(ids)})", ids)  # noqa: S608
-            writer.executemany(
-                "INSERT INTO passages (id, email, kind, fingerprint, head, body) VALUES (?, ?, ?, ?, ?, ?)",
-                {entry.id: _columns(entry) for entry in batch}.values(),
-            )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._foreign_errors():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-            except BaseException:
-                self._writer.execute("ROLLBACK")
-                raise
-            self._writer.execute("COMMIT")
-
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._reading, self._foreign_errors():
-            return self._reader.execute(statement, values).fetchall()
+        return self._database.read(statement, values)
 
     @contextmanager
-    def _foreign_errors(self) -> Iterator[None]:
+    def _change(self) -> Iterator[sqlite3.Connection]:
         try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            damaged = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-            lacking = isinstance(error, sqlite3.OperationalError) and "no such" in str(error)
-            kind = Outdated if damaged or lacking else StoreError
-            raise kind(
-                f"The keyword index {self.path} can't be used ({error}); delete it to have it made anew."
-            ) from error
+            with self._database.transaction() as writer:
+                yield writer
+        finally:
+            self._counts = {}
+
+
+def _create(writer: sqlite3.Connection) -> None:
+    for statement in _SCHEMA:
+        writer.execute(statement)
+    writer.execute("INSERT OR REPLACE INTO about VALUES ('format', ?)", (FORMAT,))
+
+
+def _insert(writer: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    for batch in batches(entries):
+        _delete(writer, [entry.id for entry in batch])
+        rows = list({entry.id: _columns(entry) for entry in batch}.values())
+        writer.executemany(
+            "INSERT INTO passages (id, email, kind, fingerprint, head, body) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
+        _count(writer, [(head, body) for *_, head, body in rows], 1)
+
+
+def _delete(writer: sqlite3.Connection, ids: Sequence[str]) -> None:
+    where = f"WHERE id IN ({marks(ids)})"
+    gone = writer.execute(f"SELECT head, body FROM passages {where}", ids).fetchall()  # noqa: S608
+    if gone:
+        writer.execute(f"DELETE FROM passages {where}", ids)  # noqa: S608
+        _count(writer, gone, -1)
+
+
+def _count(writer: sqlite3.Connection, texts: Iterable[tuple[str, str]], change: int) -> None:
+    """Notes that so many more chunks hold each term, or fewer."""
+    held = Counter(chain.from_iterable({*head.split(), *body.split()} for head, body in texts))
+    writer.executemany(
+        "INSERT INTO vocabulary VALUES (?1, ?2) ON CONFLICT DO UPDATE SET chunks = chunks + ?2",
+        ((term, change * chunks) for term, chunks in held.items()),
+    )
+    if change < 0:
+        writer.executemany("DELETE FROM vocabulary WHERE term = ? AND chunks <= 0", ((term,) for term in held))
 
 
 def _columns(entry: Entry) -> tuple[str, ...]:
@@ -318,13 +297,3 @@ def _triples(word: str) -> set[str]:
 
 def _dice(first: set[str], second: set[str]) -> float:
     return 2 * len(first & second) / (len(first) + len(second))
-
-
-def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
-    iterator = iter(ids)
-    while batch := list(islice(iterator, _BATCH)):
-        yield batch
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from email.utils import parsedate
+from functools import lru_cache
 from typing import Literal
 
 from dateutil import parser as dateparser
@@ -42,9 +43,11 @@ _ISO_DATE = re.compile(r"((?:19|20)\d\d)(-?)(\d{2})\2(\d{2})(?!\d)")
 _EARLIEST = 1e8  # seconds, the year 1973: smaller numbers are years, days or counts
 _MILLISECONDS_FROM = 1e11  # in seconds this would be the year 5138
 _YEARS = range(1970, 2100)
+_REMEMBERED = 256  # rows
 _DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 2)  # noqa: DTZ001  (only their calendar fields are used)
 
 
+@lru_cache(maxsize=1_000)
 def _plain(key: str) -> str:
     return re.sub(r"[\s_-]", "", key).casefold()
 
@@ -84,8 +87,11 @@ class MetadataReader:
             name: [_plain(alias) for alias in (*self.more.get(name, ()), *aliases)] for name, aliases in ALIASES.items()
         }
         object.__setattr__(self, "_names", names)
+        # The postprocessors of one question read the same few rows again and again.
+        object.__setattr__(self, "_read_again", lru_cache(maxsize=_REMEMBERED)(self._read))
 
     _names: Mapping[str, list[str]] = field(init=False, repr=False, compare=False)
+    _read_again: Callable[..., EmailFields] = field(init=False, repr=False, compare=False)
 
     def read(self, metadata: Mapping[str, object] | None, text: str, row_id: str = "") -> EmailFields:
         """The fields of the email that a row belongs to.
@@ -95,7 +101,13 @@ class MetadataReader:
             text: the row's text, which tells two otherwise nameless emails apart.
             row_id: the row's id; an "email id" equal to it names the row, not the email.
         """
-        values = _values(metadata)
+        try:
+            return self._read_again(tuple((metadata or {}).items()), text, row_id)
+        except TypeError:  # a value that can't be hashed, such as a list
+            return self._read((metadata or {}).items(), text, row_id)
+
+    def _read(self, metadata: Iterable[tuple[str, object]], text: str, row_id: str) -> EmailFields:
+        values = _values(dict(metadata))
 
         def all_of(name: str) -> list[object]:
             return [values[alias] for alias in self._names[name] if alias in values]

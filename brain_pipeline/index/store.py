@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from chromadb.api.client import Client
 from chromadb.api.models.Collection import Collection
-from chromadb.api.types import GetResult, QueryResult
+from chromadb.api.types import GetResult, Include
 from chromadb.errors import NotFoundError
 from numpy.typing import NDArray
 
@@ -54,6 +54,7 @@ class Store:
         self.ownership = Ownership(settings.db_path)
         self._client: Client | None = None
         self._collection: Collection | None = None
+        self._counted: tuple[object, int] = None, 0  # the file's state, and the rows it held then
         self._opening = threading.RLock()
 
     @property
@@ -139,8 +140,25 @@ class Store:
         return self._asked(lambda collection: collection.get(**wanted))
 
     def count(self) -> int:
-        """The number of stored chunks."""
-        return self._asked(lambda collection: collection.count()) or 0
+        """The number of stored chunks.
+
+        Chroma counts them one by one, so an embedded database is asked again only when its file has changed.
+        """
+        state, (counted, rows) = self._state_of_file(), self._counted
+        if state is None or state != counted:
+            rows = self._asked(lambda collection: collection.count()) or 0
+            self._counted = state, rows
+        return rows
+
+    def _state_of_file(self) -> object:
+        """What every change of the embedded database changes; None when it is not open, or not a file."""
+        if self._collection is None or self.settings.chroma_url is not None:
+            return None
+        try:
+            kept = (self.settings.db_path / DATABASE).stat()
+        except OSError:
+            return None
+        return self._collection.id, kept.st_mtime_ns, kept.st_size
 
     @property
     def metadata(self) -> Metadata:
@@ -206,8 +224,9 @@ class Store:
     def nearest(self, vector: Vectors, limit: int) -> dict[str, float]:
         """The ids of the ``limit`` rows nearest by the collection's own distance, each with its cosine, best first.
 
-        The cosine, in [-1, 1], is computed here from the stored vectors: only it is comparable across l2, inner-product
-        and cosine collections. Where vectors vary in length the two orders differ: ask for enough.
+        The cosine, in [-1, 1], is the only score that is comparable across l2, inner-product and cosine collections.
+        Chroma's own distance tells it in cosine space; elsewhere it is computed here from the stored vectors. Where
+        vectors vary in length the two orders differ: ask for enough.
 
         Args:
             vector: the question's, of shape (dimension,).
@@ -217,18 +236,20 @@ class Store:
             DimensionMismatch: the vector is not as long as the collection's.
         """
 
-        def query(collection: Collection) -> QueryResult:
-            return collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=["embeddings"])
+        def query(collection: Collection) -> dict[str, float]:
+            known = _space(collection) == "cosine"
+            wanted: Include = ["distances" if known else "embeddings"]
+            found: Any = collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=wanted)
+            ids = found["ids"][0]
+            if known:
+                return _best_first(ids, 1 - np.asarray(found["distances"][0]))
+            return _by_cosine(vector, ids, found["embeddings"][0])
 
         try:
-            found = self._asked(query)
+            return self._asked(query) or {}
         except StoreError:
             self.require_dimension(len(vector))
             raise
-        if found is None:
-            return {}
-        embeddings: Any = found["embeddings"]
-        return _by_cosine(vector, found["ids"][0], embeddings[0])
 
     def cosines(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         """Those of the given rows that exist, each with its cosine, best first.
@@ -315,5 +336,14 @@ def _by_cosine(vector: Vectors, ids: Sequence[str], vectors: Any) -> dict[str, f
         return {}
     query, stored = np.asarray(vector, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(stored, axis=1) * np.linalg.norm(query)
-    cosines = (stored @ query) / np.where(lengths > 0, lengths, 1)
+    return _best_first(ids, (stored @ query) / np.where(lengths > 0, lengths, 1))
+
+
+def _best_first(ids: Sequence[str], cosines: NDArray[np.float64]) -> dict[str, float]:
     return {ids[i]: float(cosines[i]) for i in np.argsort(-cosines, kind="stable")}
+
+
+def _space(collection: Collection) -> str:
+    """The collection's distance. Of one from before Chroma 1.0, only the metadata tells the truth."""
+    told = (collection.metadata or {}).get("hnsw:space")
+    return str(told or (collection.configuration_json.get("hnsw") or {}).get("space"))
