@@ -75,6 +75,9 @@ class Question:
         return sorted(frozenset().union(*self.forms))
 
 
+NO_QUESTION = Question(forms=(), weights=np.zeros(0), years=frozenset(), facts=frozenset())
+
+
 def content_terms(question: str, today: date | None = None) -> list[str]:
     """The distinct terms of a question that say what it is about; none for a greeting.
 

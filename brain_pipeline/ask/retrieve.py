@@ -15,7 +15,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
 
-from brain_pipeline.ask.question import Floats, Question, read_question
+from brain_pipeline.ask.question import NO_QUESTION, Floats, Question, read_question
 from brain_pipeline.ask.score import MINILM, Calibration, features, logits, score
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex, Passage
@@ -24,11 +24,12 @@ from brain_pipeline.index.store import Vectors
 from brain_pipeline.index.vectors import as_node
 from brain_pipeline.records import Kind
 
-FEWEST = 50  # candidates asked of each index
+FEWEST = 40  # candidates asked of each index
+MATCHING = 8  # of those that only words find, the best, whose vectors are read
 MOST = 3_200  # beyond it, the rows of one kind are looked up by their ids instead of over-fetched
 PAGE = 1_000  # rows looked up by id at once
-KEPT, KEPT_OF_ONE = 16, 2  # chunks that become nodes, in all and of one email
-LOOKED_AT = 12  # of the best candidates, for copies of one text
+KEPT, KEPT_OF_ONE = 12, 2  # chunks that become nodes, in all and of one email
+LOOKED_AT = 8  # of the best candidates, for copies of one text
 COPIED, COPIED_IN_THREAD = 0.85, 0.5  # of the words of the shorter text, to be a copy
 
 _ANSWERED = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|rv|tr|sv|vs)\s*(?:\[\d+\])?:)+\s*", re.IGNORECASE)
@@ -61,20 +62,33 @@ class HybridRetriever(BaseRetriever):
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        asked, matching = self._matching(query_bundle.query_str)
         vector = query_bundle.embedding or self._embedder.get_query_embedding(query_bundle.query_str)
-        return self._select(query_bundle.query_str, np.asarray(vector, dtype=np.float32))
+        return self._select(asked, matching, np.asarray(vector, dtype=np.float32))
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        vector = query_bundle.embedding or await self._embedder.aget_query_embedding(query_bundle.query_str)
-        # Chroma and SQLite block; a thread keeps the event loop free for other requests.
-        return await asyncio.to_thread(self._select, query_bundle.query_str, np.asarray(vector, dtype=np.float32))
+        # Chroma and SQLite block; threads keep the event loop free for other requests. Words are looked up meanwhile.
+        matching = asyncio.ensure_future(asyncio.to_thread(self._matching, query_bundle.query_str))
+        try:
+            vector = query_bundle.embedding or await self._embedder.aget_query_embedding(query_bundle.query_str)
+        except BaseException:
+            matching.cancel()
+            raise
+        return await asyncio.to_thread(self._select, *await matching, np.asarray(vector, dtype=np.float32))
 
-    def _select(self, question: str, vector: Vectors) -> list[NodeWithScore]:
+    def _matching(self, question: str) -> tuple[Question, dict[str, Passage]]:
+        """The question as it is read, and the chunks that its words find, best first."""
         keywords = self._catalog.keywords()
         if keywords is None:
-            return []
-        asked, cosines, passages = self._candidates(question, vector, keywords)
+            return NO_QUESTION, {}
+        asked = read_question(question, keywords, self._today)
+        found = keywords.search(asked.words, FEWEST)
+        passages = self._of_kind(keywords.passages(found))
+        return asked, {id_: passages[id_] for id_ in found if id_ in passages}
+
+    def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> list[NodeWithScore]:
+        cosines, passages = self._candidates(asked, matching, vector)
         scores = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
         best = _best_of_each_email(dict(zip(cosines, map(float, scores), strict=True)), passages)
         rows = {row.id: row for row in self._catalog.store.get(list(best))}
@@ -83,26 +97,31 @@ class HybridRetriever(BaseRetriever):
 
     def evidence(self, question: str) -> dict[str, Floats]:
         """What the score is made from, by email: the features of its best chunk, to learn a calibration from."""
-        keywords = self._catalog.keywords()
-        if keywords is None:
-            return {}
+        asked, matching = self._matching(question)
         vector = np.asarray(self._embedder.get_query_embedding(question), dtype=np.float32)
-        asked, cosines, passages = self._candidates(question, vector, keywords)
+        cosines, passages = self._candidates(asked, matching, vector)
         found = features(asked, list(cosines.values()), [passages[id_] for id_ in cosines])
         worst_first = np.argsort(logits(found, self._calibration), kind="stable")
         emails = [passages[id_].email for id_ in cosines]
         return {emails[i]: found[i] for i in worst_first if emails[i]}
 
     def _candidates(
-        self, question: str, vector: Vectors, keywords: KeywordIndex
-    ) -> tuple[Question, dict[str, float], dict[str, Passage]]:
-        """The question as it is read, and rows from both indexes: their cosines and their terms, by id."""
-        asked = read_question(question, keywords, self._today)
+        self, asked: Question, matching: dict[str, Passage], vector: Vectors
+    ) -> tuple[dict[str, float], dict[str, Passage]]:
+        """Rows from both indexes: their cosines and what the keyword index knows of them, by id."""
+        keywords = self._catalog.keywords()
+        if keywords is None:
+            return {}, {}
         cosines, passages = self._nearest(vector, keywords)
-        matching = [id_ for id_ in keywords.search(asked.words, FEWEST) if id_ not in cosines]
-        passages |= self._of_kind(keywords.passages(matching))
-        cosines |= self._catalog.store.cosines(vector, [id_ for id_ in matching if id_ in passages])
-        return asked, {id_: cosine for id_, cosine in cosines.items() if id_ in passages}, passages
+        others = [id_ for id_ in matching if id_ not in cosines]
+        cosines |= self._catalog.store.cosines(vector, self._best_without_vector(asked, others, matching))
+        passages = matching | passages
+        return {id_: cosine for id_, cosine in cosines.items() if id_ in passages}, passages
+
+    def _best_without_vector(self, asked: Question, ids: list[str], passages: dict[str, Passage]) -> list[str]:
+        """The ``MATCHING`` rows that score best as far as words tell: reading all their vectors takes long."""
+        known = logits(features(asked, [0.0] * len(ids), [passages[id_] for id_ in ids]), self._calibration)
+        return [ids[i] for i in np.argsort(-known, kind="stable")[:MATCHING]]
 
     def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""

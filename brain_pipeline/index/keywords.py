@@ -223,7 +223,7 @@ class KeywordIndex:
             [word[0], chr(ord(word[0]) + 1), len(word), _SHORTEST_MISSPELT],
         )
         triples = _triples(word)
-        return [term for (term,) in known if _dice(triples, _triples(term)) >= _ALIKE]
+        return [term for (term,) in known if _dice(triples, term) >= _ALIKE]
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The indexed terms of those of the given chunks that are indexed, by id."""
@@ -295,5 +295,8 @@ def _triples(word: str) -> set[str]:
     return {padded[i : i + 3] for i in range(len(word))}
 
 
-def _dice(first: set[str], second: set[str]) -> float:
-    return 2 * len(first & second) / (len(first) + len(second))
+def _dice(triples: set[str], term: str) -> float:
+    """The share of letter triples that two words have in common (Dice), with those that repeat in a word left out."""
+    padded = f"^{term}$"
+    shared = sum(triple in padded for triple in triples)
+    return 2 * shared / (len(triples) + len(term))
