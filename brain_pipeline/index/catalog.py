@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 QUERY_PREFIX, DOCUMENT_PREFIX = "embed_query_prefix", "embed_document_prefix"  # kept with a collection made here
 _LAST_INGEST = "last_ingest"
+_OUT_OF_STEP = -1  # a number of rows that no collection has
 _ORDER = "date_order"  # which way round the collection writes numeric dates
 
 
@@ -165,7 +166,7 @@ class Catalog:
     def write(self, rows: Sequence[Row], vectors: Vectors, *, outdated: Sequence[str] = ()) -> None:
         """Writes rows with their vectors, of shape (rows, dimension), and deletes the ``outdated`` ones first."""
         keywords = self.keywords()
-        with self._changing():
+        with self.changing():
             if keywords is not None:
                 keywords.add(map(self.entry, rows))
             self.store.delete(outdated)
@@ -174,8 +175,11 @@ class Catalog:
                 keywords.remove(outdated)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """While rows are written the two differ in number on purpose; afterwards they don't, or are brought in step."""
+    def changing(self) -> Iterator[None]:
+        """While rows are written the two differ in number on purpose; afterwards they don't, or are brought in step.
+
+        Many writes can share one: rows are counted at its end only.
+        """
         with self._opening:
             self._writing += 1
         try:
@@ -183,18 +187,18 @@ class Catalog:
         except BaseException:
             with self._opening:
                 self._writing -= 1
-                self._rows = -1
+                self._rows = _OUT_OF_STEP
             raise
-        count = self.store.count()
         with self._opening:
             self._writing -= 1
-            self._rows = count
+            if not self._writing and self._rows != _OUT_OF_STEP:
+                self._rows = self.store.count()
 
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes rows."""
         gone = list(ids)
         keywords = self.keywords()
-        with self._changing():
+        with self.changing():
             self.store.delete(gone)
             if keywords is not None:
                 keywords.remove(gone)

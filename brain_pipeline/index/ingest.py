@@ -21,7 +21,7 @@ from brain_pipeline.records import Mail, Report, Skip
 
 MAILS_AT_ONCE = 32  # looked up in the collection together
 REQUESTS_AT_ONCE = 2  # whose chunks are written together
-IN_FLIGHT = 2  # one is answered while the other's answer is read
+IN_FLIGHT = 4  # Chroma lets nothing else run while it writes, so the model needs work for as long
 WAITING = 6  # batches ready for the model, so that it works on while mail is read
 
 
@@ -63,13 +63,14 @@ def ingest(
     embedding: deque[tuple[list[_Change], Future[list[list[float]]]]] = deque()
     pool = ThreadPoolExecutor(IN_FLIGHT, "embedding")
     try:
-        for batch in _batches(changes, REQUESTS_AT_ONCE * embedder.embed_batch_size):
-            texts = [chunk.embedded for chunk in _in_order(batch)]
-            embedding.append((batch, pool.submit(embedder.get_text_embedding_batch, texts)))
-            if len(embedding) > WAITING:
+        with catalog.changing():
+            for batch in _batches(changes, REQUESTS_AT_ONCE * embedder.embed_batch_size):
+                texts = [chunk.embedded for chunk in _in_order(batch)]
+                embedding.append((batch, pool.submit(embedder.get_text_embedding_batch, texts)))
+                if len(embedding) > WAITING:
+                    _write(catalog, *embedding.popleft())
+            while embedding:
                 _write(catalog, *embedding.popleft())
-        while embedding:
-            _write(catalog, *embedding.popleft())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     _tell(catalog)

@@ -66,7 +66,7 @@ def date_words(day: date | None) -> str:
 _HELD = {
     "address": re.compile(
         r"\d\w*,? (?:\w+\.? ){0,3}(?:ave|avenue|blvd|boulevard|court|ct|drive|lane|ln|place|plaza|road|rd|street|way)\b"
-        r"|\b[a-z]{2} \d{5}\b|\bbox \d|\w+(?:stra(?:ss|ß)e|str\.|weg|platz) \d|\b(?:calle|rue|via) \w+"
+        r"|\b[a-z]{2} \d{5}\b|\bbox \d|\w(?:stra(?:ss|ß)e|str\.|weg|platz) \d|\b(?:calle|rue|via) \w"
     ),
     "email": re.compile(r"\S@\w[\w-]*\.\w"),
     "phone": re.compile(r"\d{3}[-. /]\d{4}|\d{3}\)? ?\d{3}|\b(?:x|ext\.? ?)\d{2,5}\b|\+\d\d"),

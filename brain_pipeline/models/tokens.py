@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+_REMEMBERED = 20_000  # words of long lines, and the lines that every mail of a sender ends with
 TOKENIZER_FILE = Path(__file__).with_name("data") / "tokenizer.json"
 
 
@@ -17,4 +18,9 @@ def token_counter() -> Callable[[str], int]:
     tokenizer = Tokenizer.from_file(str(TOKENIZER_FILE))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return count

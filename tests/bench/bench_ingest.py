@@ -24,22 +24,32 @@ import httpx
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "ingest.json"
-WORDS = ("school", "zoo", "trip", "slip", "soccer", "game", "field", "lunch", "bus", "money", "recital", "dentist")
 
 
 def write_mailbox(path: Path, messages: int) -> None:
     """An mbox of messages of 40 to 400 words, every fourth of them HTML."""
-    chance = random.Random(1)
+    chance, vocabulary = random.Random(1), sample_words()
     with path.open("w") as box:
         for number in range(messages):
-            words = " ".join(f"{chance.choice(WORDS)}{chance.randrange(500)}" for _ in range(chance.randrange(40, 400)))
+            words = " ".join(chance.choices(vocabulary, k=chance.randrange(40, 400)))
             kind, body = ("html", f"<html><body><p>{words}</p></body></html>") if number % 4 == 0 else ("plain", words)
             box.write(
                 f"From s@school.example Mon Sep 15 15:42:07 2025\nMessage-ID: <{number}@school.example>\n"
-                f"Subject: Notice {number} about {chance.choice(WORDS)}\nFrom: Office <office@school.example>\n"
+                f"Subject: Notice {number} about {chance.choice(vocabulary)}\nFrom: Office <office@school.example>\n"
                 f"Date: Mon, 15 Sep 2025 15:42:07 -0500\nMIME-Version: 1.0\n"
                 f"Content-Type: text/{kind}; charset=utf-8\n\n{body}\n\n"
             )
+
+
+def sample_words() -> list[str]:
+    """The words of the sample mailbox, as often as they stand there, so that texts have as many tokens as real ones."""
+    from brain_pipeline.mail.reading import read_all
+    from brain_pipeline.records import Mail
+    from brain_pipeline.sample import sample_mail
+    from brain_pipeline.settings import Settings
+
+    mails = [mail for _, mail in read_all([sample_mail()], Settings.load()) if isinstance(mail, Mail)]
+    return [word for mail in mails for word in mail.text.split()]
 
 
 def ours(mailbox: Path, folder: Path, url: str) -> dict[str, float]:
@@ -52,10 +62,10 @@ def ours(mailbox: Path, folder: Path, url: str) -> dict[str, float]:
         brain.embedder  # noqa: B018  (built before the clock starts, as the floor's client is)
         began = time.monotonic()
         report = brain.ingest(iter_messages([mailbox]))
-        took = time.monotonic() - began
+        took, peak = time.monotonic() - began, peak_mb()
         rows = [(row.id, row.text, dict(row.metadata)) for row in brain.catalog.store.rows()]
     (folder / "rows.json").write_text(json.dumps(rows))
-    return {"seconds": took, "messages": report.new, "chunks": len(rows)}
+    return {"seconds": took, "messages": report.new, "chunks": len(rows), "peak_mb": peak}
 
 
 def floor(_: Path, folder: Path, url: str) -> dict[str, float]:
@@ -78,7 +88,12 @@ def floor(_: Path, folder: Path, url: str) -> dict[str, float]:
             ids, documents, metadatas = zip(*batch, strict=True)
             collection.add(ids=list(ids), documents=list(documents), metadatas=list(metadatas), embeddings=vectors)
         took = time.monotonic() - began
-    return {"seconds": took, "chunks": len(rows)}
+    return {"seconds": took, "chunks": len(rows), "peak_mb": peak_mb()}
+
+
+def peak_mb() -> float:
+    """The most memory this process has had resident, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def in_a_process(what: str, mailbox: Path, folder: Path, url: str) -> dict[str, float]:
@@ -98,7 +113,6 @@ def main() -> None:
     if given.only:
         what, mailbox, folder, url = given.only
         measured = {"ours": ours, "floor": floor}[what](Path(mailbox), Path(folder), url)
-        measured["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(measured))
         return
     server = subprocess.Popen(
