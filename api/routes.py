@@ -60,27 +60,34 @@ class BrainRoute(APIRoute):
             try:
                 return await handle(request)
             except RequestValidationError as error:
-                return JSONResponse({"detail": _sentence(error)}, 422)
+                return self.refused(_sentence(error), 422)
             except BrainUnavailable as error:
                 log.warning("%s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
-                return _unavailable(error, round((time.perf_counter() - started) * 1000))
+                return self.unavailable(error, round((time.perf_counter() - started) * 1000))
             except BrainError as error:
-                return JSONResponse({"detail": str(error)}, status_of(error))
+                return self.refused(str(error), status_of(error))
 
         return answer
+
+    def refused(self, detail: str, status: int) -> Response:
+        """The response to a request that can't be used."""
+        return JSONResponse({"detail": detail}, status)
+
+    def unavailable(self, error: BrainUnavailable, took: int) -> Response:
+        """The response when a model or the database can't be used now, ``took`` milliseconds after the request."""
+        body = UnavailableBody.because(error, took)
+        return JSONResponse(body.model_dump(mode="json"), status_of(error), {"Retry-After": str(error.retry_after)})
 
 
 def _sentence(error: RequestValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()) + "."
 
 
-def _unavailable(error: BrainUnavailable, took: int) -> JSONResponse:
-    body = UnavailableBody.because(error, took)
-    return JSONResponse(body.model_dump(mode="json"), status_of(error), {"Retry-After": str(error.retry_after)})
-
-
 def get_brain(request: Request) -> Brain:
-    """``app.state.family_brain``, opened from the environment's settings when nobody set it."""
+    """The brain of the router, else ``app.state.family_brain``, opened from the environment's settings if need be."""
+    if (bound := getattr(request.state, "family_brain", None)) is not None:
+        own: Brain = bound
+        return own
     state = request.app.state
     with _OPENING:
         if not hasattr(state, "family_brain"):

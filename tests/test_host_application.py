@@ -14,13 +14,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from household import fill, settings_for
+from household import BAKE, PIANO, fill, settings_for
 from llama_index.core.bridge.pydantic import PrivateAttr
 from ollama_server import Fault
 
-from api import app as service
-from api import create_app, router, routes
+from api import brain_router, create_app, life, mount_brain, router, routes
 from brain_pipeline.brain import Brain
+from brain_pipeline.errors import ConfigError
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
 OURS = {"/brain/query", "/brain/query/stream", "/brain/source/{id}", "/brain/stats", "/brain/ingest"}
@@ -125,11 +125,82 @@ def test_the_first_requests_share_one_brain(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(routes, "open_brain", slowly)
-    request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
+    request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()), state=SimpleNamespace())
     with ThreadPoolExecutor(5) as threads:
         brains = set(threads.map(lambda _: routes.get_brain(request), range(5)))
     assert brains == set(made)
     assert len(made) == 1
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two households: one has the sample of these tests, the other a single mail."""
+    made = [
+        Brain(
+            settings_for("http://127.0.0.1:9", data_dir=tmp_path / name),
+            embedder=HashedTokenEmbedder(),
+            llm=ScriptedLLM(f"From {name}."),
+        )
+        for name in ("ours", "theirs")
+    ]
+    fill(made[0])
+    fill(made[1], [BAKE, PIANO])
+    yield made
+    for brain in made:
+        brain.close()
+
+
+def test_mounting_leaves_every_route_of_the_host_as_it_was(brain):
+    alone, together = host(with_brain=False), host(with_brain=False)
+    mount_brain(together, brain=brain)
+    schema, joint = alone.openapi(), together.openapi()
+    assert {path: joint["paths"][path] for path in schema["paths"]} == schema["paths"]
+    assert set(joint["paths"]) - set(schema["paths"]) == OURS
+    with TestClient(together) as client:
+        assert client.get("/brain/stats").json()["total_documents"] == 4
+        assert client.get("/healthz").json() == "the host's own"
+        assert client.post("/v1/chat/completions", json={"messages": []}).status_code == 404
+        assert together.state.life == ["started"]
+    assert together.state.life == ["started", "stopped"]
+    assert not hasattr(together.state, "family_brain")
+    with Brain(brain.settings) as other:  # the database was given back
+        assert other.stats().total_documents == 4
+
+
+def test_two_brains_under_two_prefixes(two):
+    app = host(with_brain=False)
+    mount_brain(app, brain=two[0], prefix="/ours")
+    app.include_router(brain_router(brain=two[1], openai=True), prefix="/theirs")
+    question = {"q": "What is for the zoo field trip?"}
+    with TestClient(app) as client:
+        assert [client.get(f"/{name}/brain/stats").json()["total_documents"] for name in ("ours", "theirs")] == [4, 2]
+        assert client.get("/ours/brain/query", params=question).json()["answer"] == "From ours."
+        assert client.get("/theirs/brain/query", params=question).json()["sources"] == []
+        conversation = {"messages": [{"role": "user", "content": "When is the piano recital?"}]}
+        said = client.post("/theirs/v1/chat/completions", json=conversation).json()["choices"][0]["message"]["content"]
+        assert said == "From theirs.\n\nFound in: Piano recital, 2025-09-20"
+    assert not any(brain.catalog.store.ownership._lock.is_locked for brain in two)
+
+
+def test_two_applications_in_one_process(two):
+    apps = [FastAPI(), FastAPI()]
+    for app, brain in zip(apps, two, strict=True):
+        mount_brain(app, brain=brain)
+    with TestClient(apps[0]) as ours, TestClient(apps[1]) as theirs:
+        assert [client.get("/brain/stats").json()["total_documents"] for client in (ours, theirs)] == [4, 2]
+
+
+def test_mounting_by_settings_opens_nothing_until_it_is_asked(tmp_path):
+    app = FastAPI()
+    mount_brain(app, settings_for("http://127.0.0.1:9", data_dir=tmp_path / "none"))
+    with TestClient(app) as client:
+        assert client.get("/brain/stats").json()["total_documents"] == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_mounting_refuses_a_model_server_outside_the_household(tmp_path):
+    with pytest.raises(ConfigError, match="outside the household"):
+        mount_brain(FastAPI(), settings_for("http://8.8.8.8", data_dir=tmp_path))
 
 
 class SlowToLoad(HashedTokenEmbedder):
@@ -149,7 +220,7 @@ def test_after_shutdown_the_database_is_closed_whatever_was_warming_up(patience,
     settings = settings_for("http://127.0.0.1:9", chroma_db_path=tmp_path / "chroma", warm_up=True)
     with fill(Brain(settings, embedder=HashedTokenEmbedder(), llm=ScriptedLLM("x"))) as filled:
         assert filled.stats().total_documents == 4
-    monkeypatch.setattr(service, "LONGEST_FAREWELL", patience)
+    monkeypatch.setattr(life, "LONGEST_FAREWELL", patience)
     embedder = SlowToLoad()
     brain = Brain(settings, embedder=embedder, llm=ScriptedLLM("x"))
     with TestClient(create_app(brain=brain)):

@@ -27,6 +27,7 @@ ROWS = [
         "brain_pipeline.doctor",
         "brain_pipeline.remote",
         "brain_pipeline.progress",
+        "brain_pipeline.testing_fixtures",
     ),
     ("brain_pipeline.backup", "brain_pipeline.attacks"),
     ("brain_pipeline.cli",),

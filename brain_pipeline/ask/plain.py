@@ -68,6 +68,14 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
 
 
+def without_markup(text: str) -> str:
+    """``text`` with a space in each place where Markdown or HTML would make it a link, an image or a tag.
+
+    What is given for the beginning of a text is the beginning of what is given for the whole.
+    """
+    return str(_MARKUP.sub(" ", text))
+
+
 class PlainText:
     """Makes replies about some sources plain.
 
