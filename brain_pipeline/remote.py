@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -80,6 +82,23 @@ class RemoteBrain:
                 return _answer(data)
         raise self._refusal(data["status"], data)
 
+    def ranked(self, question: str) -> tuple[Source, ...]:
+        """The emails that a question would be answered from, with their passages; no answer is waited for."""
+        asked = _asked(question, None, "all")
+        found: tuple[Source, ...] = ()
+        with self._unreachable(), self._client.stream("GET", "/brain/query/stream", params=asked) as response:
+            if not response.is_success:
+                raise self._refusal(response.status_code, json.loads(response.read()))
+            for name, data in _events(response.iter_lines()):
+                event = self._event(name, data)
+                found = event.sources if isinstance(event, Found) else ()
+                break
+        return tuple(map(self._with_passage, found))
+
+    def _with_passage(self, source: Source) -> Source:
+        body = self._send("GET", f"/brain/source/{quote(source.id)}")
+        return replace(source, sender=body["sender"], passage=body["passage"])
+
     def stats(self) -> Stats:
         """What the brain holds."""
         body = self._send("GET", "/brain/stats")
@@ -134,7 +153,7 @@ def _answer(body: dict[str, Any]) -> Answer:
 
 def _source(body: dict[str, Any]) -> Source:
     return Source(
-        id="",
+        id=body.get("id", ""),
         email="",
         subject=body["subject"],
         day=body["date"] and date.fromisoformat(body["date"]),
@@ -143,6 +162,16 @@ def _source(body: dict[str, Any]) -> Source:
         score=body["score"],
         passage="",
     )
+
+
+def _events(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = ""
+    for line in lines:
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, json.loads(value)
 
 
 def _batches(messages: Iterable[RawMessage | Skip], report: Report) -> Iterator[list[RawMessage]]:
