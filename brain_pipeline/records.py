@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal
 
+from brain_pipeline import cells
+
 Kind = Literal["email", "newsletter"]
 Confidence = Literal["high", "medium", "low"]
 
@@ -117,6 +119,9 @@ class Source:
         """The ``Found in:`` line."""
         return attribution(self.subject, self.day)
 
+    def _repr_html_(self) -> str:
+        return cells.source(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -129,6 +134,9 @@ class Answer:
 
     def __str__(self) -> str:
         return "\n".join([self.text, *(source.attribution for source in self.sources)])
+
+    def _repr_html_(self) -> str:
+        return cells.answer(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +180,6 @@ class Stats:
     collection: str
     db_path: str
     last_ingest: datetime | None
+
+    def _repr_html_(self) -> str:
+        return cells.stats(self)

@@ -39,6 +39,11 @@ _Said = tuple[str | None, tuple[Source, ...]]
 _KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
 
 
+def kind_of(source: str) -> Kind | None:
+    """The kind of mail that a caller asks for; None for every kind."""
+    return _KINDS.get(source.strip().casefold())
+
+
 class Pipeline:
     """Answers questions from a catalog.
 
@@ -59,11 +64,11 @@ class Pipeline:
         calibration: Callable[[], Calibration],
         clock: Callable[[], datetime],
     ) -> None:
-        self._catalog = catalog
+        self.catalog = catalog
         self._embedder = embedder
-        self._llm = llm
+        self.llm = llm
         self._calibration = calibration
-        self._clock = clock
+        self.clock = clock
         self._most = catalog.settings.context_chunks
         self._patience = catalog.settings.request_timeout
         self._gate = Gate(catalog.settings.llm_concurrency, catalog.settings.llm_queue)
@@ -71,17 +76,17 @@ class Pipeline:
     def retriever(self, kind: Kind | None = None, now: datetime | None = None) -> HybridRetriever:
         """What finds and scores the candidates of a question."""
         return HybridRetriever(
-            self._catalog,
+            self.catalog,
             self._embedder(),
             emails=self._most,
             kind=kind,
             calibration=self._calibration(),
-            today=(now or self._clock()).date(),
+            today=(now or self.clock()).date(),
         )
 
     def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
         """What the candidates go through; no more than ``limit`` are left, all when it is None."""
-        reader = self._catalog.reader
+        reader = self.catalog.reader
         cap = [] if limit is None else [Cap(limit=limit)]
         return [OnePerEmail(reader=reader), SortByScore(reader=reader), *cap, FoundIn(reader=reader)]
 
@@ -89,7 +94,7 @@ class Pipeline:
         self, question: str, *, kind: Kind | None = None, limit: int | None = None, now: datetime | None = None
     ) -> tuple[Source, ...]:
         """The emails that may answer a question, best first, each with its best passage and its score."""
-        if await asyncio.to_thread(self._catalog.store.count) == 0:
+        if await asyncio.to_thread(self.catalog.store.count) == 0:
             return ()
         retriever = await asyncio.to_thread(self.retriever, kind, now)  # an embedded model loads at first use
         nodes = await retriever.aretrieve(QueryBundle(question))
@@ -98,22 +103,28 @@ class Pipeline:
     def _sources(self, nodes: list[NodeWithScore], limit: int | None) -> tuple[Source, ...]:
         for postprocessor in self.postprocessors(limit):
             nodes = postprocessor.postprocess_nodes(nodes)
-        return tuple(map(self._source, nodes))
+        return tuple(map(self.source_of, nodes))
 
     async def stream(
-        self, question: str, *, top_k: int | None = None, source: str = "all"
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        found: tuple[Source, ...] | None = None,
     ) -> AsyncGenerator[Found | Piece | Answer, None]:
-        """See ``Brain.astream``."""
+        """See ``Brain.astream``; ``found`` are emails to answer from, in place of those that retrieval finds."""
         started = time.perf_counter()
-        question, limit = _checked(question, top_k, self._most)
+        question, limit = self.checked(question, top_k)
         deadline = anyio.current_time() + self._patience
         sources: tuple[Source, ...] = ()
         said: _Said = None, ()
         shown = ""
         try:
             with anyio.fail_after(self._patience):
-                found = await self.rank(question, kind=_KINDS.get(source.strip().casefold()), limit=limit)
-                sources = await asyncio.to_thread(self._readable, question, _worth_reading(found))
+                if found is None:
+                    found = await self.rank(question, kind=kind_of(source), limit=limit)
+                sources = await asyncio.to_thread(self.readable, question, found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
                 async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
@@ -139,22 +150,37 @@ class Pipeline:
         else:
             yield Answer(text, used, confidence_of(used[0].score), took)
 
-    def _readable(self, question: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """The sources, cut to what the language model can read at once."""
-        settings = self._catalog.settings
+    def readable(self, question: str, found: tuple[Source, ...]) -> tuple[Source, ...]:
+        """What the language model reads of emails: those that are worth it, cut to what it can read at once."""
+        settings = self.catalog.settings
         window, reply = settings.llm_context_window, settings.llm_max_tokens
-        return fitted(question, sources, context_window=window, max_tokens=reply)
+        return fitted(question, _worth_reading(found), context_window=window, max_tokens=reply)
+
+    def checked(self, question: str, top_k: int | None) -> tuple[str, int]:
+        """The question without space around it, and how many sources it may have.
+
+        Raises:
+            InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
+        """
+        question = question.strip()
+        if not question:
+            raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
+        if len(question) > LONGEST_QUESTION:
+            raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
+        if top_k is not None and top_k < 1:
+            raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
+        return question, self._most if top_k is None else min(top_k, self._most)
 
     async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[_Said, None]:
         """The answer so far and the sources it is made from, again and again.
 
         The text is None at the end when the sources do not hold an answer.
         """
-        llm = self._llm()
+        llm = self.llm()
         if llm is None:
             yield await excerpt(question, sources, self._embedder()), sources
             return
-        now = self._clock()
+        now = self.clock()
         text: str | None = None
         async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
             async for text in versions:
@@ -167,8 +193,9 @@ class Pipeline:
             text, used = await excerpt(question, sources[:1], self._embedder()), sources[:1]
         yield text, used
 
-    def _source(self, node: NodeWithScore) -> Source:
-        fields = self._catalog.reader.read(node.metadata, node.text, node.node_id)
+    def source_of(self, node: NodeWithScore) -> Source:
+        """The record of an email from one of its nodes."""
+        fields = self.catalog.reader.read(node.metadata, node.text, node.node_id)
         return Source(
             id=node.node_id,
             email=fields.key,
@@ -192,17 +219,6 @@ def _worth_reading(found: tuple[Source, ...]) -> tuple[Source, ...]:
     if not found or found[0].score < LOW:
         return ()
     return tuple(source for source in found if source.score >= WORTH * found[0].score)
-
-
-def _checked(question: str, top_k: int | None, most: int) -> tuple[str, int]:
-    question = question.strip()
-    if not question:
-        raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
-    if len(question) > LONGEST_QUESTION:
-        raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
-    if top_k is not None and top_k < 1:
-        raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
-    return question, most if top_k is None else min(top_k, most)
 
 
 async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:

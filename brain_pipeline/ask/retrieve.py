@@ -35,6 +35,27 @@ COPIED, COPIED_IN_THREAD = 0.85, 0.5  # of the words of the shorter text, to be 
 _ANSWERED = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|rv|tr|sv|vs)\s*(?:\[\d+\])?:)+\s*", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How a retriever came to its nodes.
+
+    Attributes:
+        asked: the question as it was read.
+        cosines: of every candidate with the question, by row id.
+        passages: what the keyword index knows of them.
+        scores: their scores, in [0, 1].
+        best: the few candidates that became nodes, best first.
+        nodes: those of them that are left without copies.
+    """
+
+    asked: Question
+    cosines: dict[str, float]
+    passages: dict[str, Passage]
+    scores: dict[str, float]
+    best: list[NodeWithScore]
+    nodes: list[NodeWithScore]
+
+
 class HybridRetriever(BaseRetriever):
     """Chunks that may answer a question, from vectors and keywords, each with one relevance score in [0, 1].
 
@@ -64,10 +85,14 @@ class HybridRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         asked, matching = self._matching(query_bundle.query_str)
         vector = query_bundle.embedding or self._embedder.get_query_embedding(query_bundle.query_str)
-        return self._select(asked, matching, np.asarray(vector, dtype=np.float32))
+        return self._select(asked, matching, np.asarray(vector, dtype=np.float32)).nodes
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return (await self.trace(query_bundle)).nodes
+
+    async def trace(self, query_bundle: QueryBundle) -> Trace:
+        """What ``aretrieve`` gives, and how it came about."""
         # Chroma and SQLite block; threads keep the event loop free for other requests. Words are looked up meanwhile.
         matching = asyncio.ensure_future(asyncio.to_thread(self._matching, query_bundle.query_str))
         try:
@@ -87,13 +112,15 @@ class HybridRetriever(BaseRetriever):
         passages = self._of_kind(keywords.passages(found))
         return asked, {id_: passages[id_] for id_ in found if id_ in passages}
 
-    def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> list[NodeWithScore]:
+    def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> Trace:
         cosines, passages = self._candidates(asked, matching, vector)
-        scores = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
-        best = _best_of_each_email(dict(zip(cosines, map(float, scores), strict=True)), passages)
+        found = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
+        scores = dict(zip(cosines, map(float, found), strict=True))
+        best = _best_of_each_email(scores, passages)
         rows = {row.id: row for row in self._catalog.store.get(list(best))}
         nodes = [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in best.items() if id_ in rows]
-        return without_copies(nodes, self._catalog.reader)
+        kept = without_copies(nodes, self._catalog.reader)
+        return Trace(asked=asked, cosines=cosines, passages=passages, scores=scores, best=nodes, nodes=kept)
 
     def evidence(self, question: str) -> dict[str, Floats]:
         """What the score is made from, by email: the features of its best chunk, to learn a calibration from."""
@@ -190,6 +217,11 @@ class _Statement:
 def _shared(some: frozenset[str], others: frozenset[str]) -> float:
     fewer = min(len(some), len(others))
     return len(some & others) / fewer if fewer else float(len(some) == len(others))
+
+
+def says_the_same(node: NodeWithScore, other: NodeWithScore, reader: MetadataReader) -> bool:
+    """Whether one of two nodes is a copy of the other."""
+    return _Statement.of(node, reader).repeats(_Statement.of(other, reader))
 
 
 def without_copies(nodes: list[NodeWithScore], reader: MetadataReader) -> list[NodeWithScore]:

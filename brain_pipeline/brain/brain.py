@@ -15,7 +15,10 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
 
+from brain_pipeline.ask.engine import build_engine
+from brain_pipeline.ask.explain import Explanation, explain
 from brain_pipeline.ask.pipeline import Pipeline
 from brain_pipeline.ask.question import Floats
 from brain_pipeline.ask.score import Calibration
@@ -133,6 +136,11 @@ class Brain:
         return self._pipeline.postprocessors(self.settings.context_chunks)
 
     @property
+    def query_engine(self) -> RetrieverQueryEngine:
+        """The retriever and the postprocessors with the one call and the checks that answer questions."""
+        return build_engine(self._pipeline, self._wait_for, self.settings.context_chunks)
+
+    @property
     def calibration(self) -> Calibration:
         """How the score is read for this model and collection: as calibrated, else as shipped for the model."""
         return kept_calibration(self.catalog)
@@ -170,6 +178,13 @@ class Brain:
         async with aclosing(self._pipeline.stream(question, top_k=top_k, source=source)) as events:
             async for event in events:
                 yield event
+
+    def explain(self, question: str, *, top_k: int | None = None, source: str = "all") -> Explanation:
+        """Every candidate of a question with its scores and what removed it, and the prompt; no model is asked.
+
+        Arguments and errors are those of ``aquery``.
+        """
+        return self._wait_for(explain(self._pipeline, question, top_k=top_k, source=source))
 
     def ranked(self, question: str, *, now: datetime | None = None) -> tuple[Source, ...]:
         """Every email that retrieval finds for a question, best first, without cap and threshold: for evaluation.
