@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +19,9 @@ from pydantic_settings.sources import TomlConfigSettingsSource
 from brain_pipeline.errors import ConfigError
 
 Seconds = Annotated[float, Field(gt=0)]
+
+_BILLIONS = re.compile(r"[:-](\d+(?:\.\d+)?)([bm])\b")  # in a model's name, as qwen2.5-coder:0.5b and smollm2:135m
+_LARGE = 3.0  # billions of parameters from which a model tells by itself what matters
 
 _PACKAGED_CONFIGS = Path(__file__).with_name("configs")
 _CHECKOUT_CONFIGS = Path(__file__).parents[1] / "configs"
@@ -127,6 +131,11 @@ class Settings(BaseSettings):
 
     # Asking.
     context_chunks: int = Field(3, ge=1, le=10, description="sources an answer may have at most")
+    quote_with_answers: bool | None = Field(
+        None,
+        description="whether an answer that leaves out a day, a time or an amount is followed by the mail's own words;"
+        " default for language models below 3 billion parameters, by their name",
+    )
     request_timeout: Seconds = Field(120.0, description="seconds one question may take in all")
 
     # Serving.
@@ -221,6 +230,14 @@ class Settings(BaseSettings):
     def db_path(self) -> Path:
         """Where the embedded database is, or would be."""
         return self.chroma_db_path or self.data_dir / self.environment / "chroma"
+
+    @property
+    def quotes_with_answers(self) -> bool:
+        """Whether what a short answer leaves out is quoted."""
+        if self.quote_with_answers is not None:
+            return self.quote_with_answers
+        size = _BILLIONS.search(self.llm_model.casefold())
+        return size is not None and float(size[1]) * (0.001 if size[2] == "m" else 1) < _LARGE
 
     @property
     def zone(self) -> tzinfo:

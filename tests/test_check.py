@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from brain_pipeline.ask.check import unsupported
+from brain_pipeline.ask.check import left_out, unsupported
 from brain_pipeline.records import Source
+from brain_pipeline.settings import Settings
 
 TODAY = date(2026, 1, 9)
 PRACTICE = "Practice is at 3:30 pm in room 12. The zoo trip costs $5."
@@ -198,3 +199,57 @@ def test_midnight_and_the_week_around_the_mail():
     for days in range(1, 8):
         day = date(2025, 5, 2) + timedelta(days)
         assert not invented(f"on {day:%B} {day.day}", f"It is on {day:%A}.")
+
+
+def test_today_is_known_only_where_the_answer_says_so():
+    assert invented(f"Picture day is on {TODAY:%B} {TODAY.day}, {TODAY.year}.", "Picture day is in May.")
+    assert not invented(f"Today, {TODAY:%B} {TODAY.day}, is free.", "Picture day is in May.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage", "wrong"),
+    [
+        ("It is on Tuesday.", "It is on Monday, May 5.", {"Tuesday"}),
+        ("It is on Tuesday, May 5.", "It is on May 5.", {"Tuesday"}),
+        ("It is on Monday, May 5.", "It is on May 5.", set()),
+        ("It is on Mondays.", "It is on Monday, May 5.", set()),
+        ("Es ist am Montag.", "Es ist am 5. Mai.", set()),
+        ("It is on Thursday.", "It is tomorrow.", {"Thursday"}),
+        ("It is on Saturday.", "It is tomorrow.", set()),  # sent on a Friday
+        ("It was on Sunday.", "It was on May 5, 2024.", set()),
+        ("The sun and the sat nav.", "Nothing.", set()),
+    ],
+)
+def test_weekdays_are_those_of_the_source_s_days(answer, passage, wrong):
+    assert invented(answer, passage, question="What is it?") == wrong
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "quote", "short"),
+    [
+        ("You need $5.", "How much is it, and by when?", "Bring $5 by Friday, May 9.", True),
+        ("You need $5 by May 9.", "How much is it, and by when?", "Bring $5 by Friday, May 9.", False),
+        ("You bring brownies.", "What do we bring?", "You bring brownies on November 21.", True),
+        ("You bring brownies.", "What do we bring?", "You bring brownies.", False),
+        ("Mr. Stokes.", "Who is the new crossing guard?", "From May 9 it is Mr. Stokes.", False),
+        ("The code is QX7PLM.", "What is the code?", "The code QX7PLM holds until May 9.", False),
+        ("It is in the gym.", "What is the phone number?", "Call 555-0155.", True),
+    ],
+)
+def test_an_answer_that_leaves_out_what_matters(answer, question, quote, short):
+    assert left_out(answer, question, quote) is short
+
+
+@pytest.mark.parametrize(
+    ("model", "quotes"),
+    [
+        ("qwen2.5-coder:0.5b", True),
+        ("smollm2:135m", True),
+        ("qwen2.5-coder:7b", False),
+        ("llama3.2:3b", False),
+        ("x", False),
+    ],
+)
+def test_small_models_are_followed_by_the_mail_s_words(model, quotes):
+    assert Settings.load(llm_model=model).quotes_with_answers is quotes
+    assert Settings.load(llm_model=model, quote_with_answers=not quotes).quotes_with_answers is not quotes

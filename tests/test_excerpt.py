@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -10,7 +11,7 @@ from household import PIANO, SLIP, fill, mail
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brain_pipeline.ask.excerpt import INTRODUCTION, LENGTH, excerpt
+from brain_pipeline.ask.excerpt import INTRODUCTION, LENGTH, excerpt, quote
 from brain_pipeline.ask.matches import best_part
 from brain_pipeline.brain import Brain
 from brain_pipeline.records import Found, Source
@@ -62,8 +63,8 @@ def test_excerpts_name_each_quoted_mail_and_no_other(ask):
     found, answer = ask(None, llm_provider="excerpts")
     assert len(found.sources) > 1
     assert answer.sources == found.sources
-    for quote, quoted in zip(quotes(answer), answer.sources, strict=True):
-        assert quote.strip("“”") in quoted.passage
+    for text, quoted in zip(quotes(answer), answer.sources, strict=True):
+        assert text.strip("“”") in quoted.passage
 
 
 def test_an_invented_figure_is_answered_with_one_mail_and_its_name(ask):
@@ -118,3 +119,21 @@ def test_a_best_part_is_never_longer_than_asked(text, longest):
     assert 0 <= part.start <= part.stop <= len(text)
     assert len(text[part]) <= longest
     assert len(text[part]) == len(text) or len(text) > longest
+
+
+def test_a_subject_that_tells_what_the_text_does_not_is_quoted_too():
+    subject = "Zoo field trip on October 3"
+    assert quote(QUESTION, replace(source("We need a red hat for the zoo field trip."), subject=subject)) == (
+        f"“{subject}”: “We need a red hat for the zoo field trip.”"
+    )
+    told = "We need a red hat for the zoo field trip on October 3."
+    assert quote(QUESTION, replace(source(told), subject=subject)) == f"“{told}”"
+
+
+def test_what_a_small_model_leaves_out_is_quoted(ask):
+    short = ScriptedLLM("Every child needs a signed permission slip.")
+    _, answer = ask(short, llm_model="qwen2.5-coder:0.5b")
+    assert answer.text == f"Every child needs a signed permission slip.\n“{SLIP.text}”"
+    assert ask(short)[1].text == "Every child needs a signed permission slip."
+    whole = "Every child needs a signed permission slip and $5."
+    assert ask(ScriptedLLM(whole), llm_model="qwen2.5-coder:0.5b")[1].text == whole

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from calendar import day_name
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from brain_pipeline.ask.figures import Reading, claims, known
-from brain_pipeline.ask.question import content_terms
-from brain_pipeline.index.terms import date_words, terms
+from brain_pipeline.ask.figures import (
+    Reading,
+    claims,
+    kinds_told,
+    known,
+    of_day,
+    weekdays,
+    weekdays_of_days,
+)
+from brain_pipeline.ask.question import content_terms, facts_asked
+from brain_pipeline.index.terms import date_words, facts, terms
 from brain_pipeline.records import Source
 
 _ENOUGH = 3  # terms that an answer shares with its main source, before the others are judged by theirs
 _SHARE = 1 / 3
+_NAME_ASKED = re.compile(r"\b(?:who|whom|whose|wer|wem|wen|quien|qui)\b|\bname", re.IGNORECASE)
+_TODAY = re.compile(r"\b(?:today|tonight|heute|hoy|aujourd'hui)\b", re.IGNORECASE)
+_CODE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Z])\w{4,}\b|\b\d{4,}\b")
 
 
 def _told(source: Source) -> str:
@@ -23,12 +36,30 @@ def unsupported(answer: str, question: str, sources: Sequence[Source], today: da
     """The numbers, times, days and amounts of an answer that stand in no form in a source or in the question."""
     resolved = " ".join([question, *content_terms(question, today)])  # with the year that "this year" is
     held = known(resolved, today).union(*map(_held, sources))
-    return {figure for figure, readings in claims(answer) if not readings & held}
+    if _TODAY.search(answer):
+        held |= of_day(today) | {("part", Decimal(today.year))}
+    invented = {figure for figure, readings in claims(answer) if not readings & held}
+    named = weekdays("\n".join([resolved, *map(_told, sources)])) | weekdays_of_days(resolved, today)
+    named = named.union(*(weekdays_of_days(f"{source.subject}\n{source.passage}", source.day) for source in sources))
+    return invented | {day_name[day] for day in weekdays(answer) - named}
 
 
 def _held(source: Source) -> set[Reading]:
-    year = {("part", Decimal(source.day.year))} if source.day else set()
-    return known(f"{source.subject}\n{source.sender}\n{source.passage}", source.day) | year
+    sent = of_day(source.day) | {("part", Decimal(source.day.year))} if source.day else set()
+    return known(f"{source.subject}\n{source.sender}\n{source.passage}", source.day) | sent
+
+
+def left_out(answer: str, question: str, quote: str) -> bool:
+    """Whether the part of the mail that answers tells what the answer does not.
+
+    That is a fact of the kind that is asked for, such as an amount, or, unless somebody's name is asked for, any day,
+    time or amount where the answer has none.
+    """
+    asked, told, said = facts_asked(question), kinds_told(quote), kinds_told(answer)
+    others = asked - {"_time", "_money"}
+    if asked & told - said or others & set(facts(quote)) - set(facts(answer)):
+        return True
+    return bool(told) and not said and not _NAME_ASKED.search(question) and not _CODE.search(answer)
 
 
 def resting(answer: str, question: str, sources: Sequence[Source]) -> tuple[Source, ...]:

@@ -11,6 +11,7 @@ from itertools import accumulate
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from brain_pipeline.ask.figures import claims, known
 from brain_pipeline.ask.matches import best_part
 from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.index.chunk import sentences
@@ -39,7 +40,23 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     vectors = np.asarray(await embedder.aget_text_embedding_batch(texts))
     nearness = iter(vectors @ asked / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)))
     best = [max(of_source, key=lambda _: next(nearness)) for of_source in windows]
-    return "\n".join([INTRODUCTION, *(f"“{quote}”" for quote in best)])
+    plain = PlainText(sources)
+    quotes = (_quoted(plain.whole(source.subject), text) for source, text in zip(sources, best, strict=True))
+    return "\n".join([INTRODUCTION, *quotes])
+
+
+def quote(question: str, source: Source) -> str:
+    """The part of a source whose words match the question best, in quotation marks."""
+    plain = PlainText((source,))
+    part = source.passage[best_part(question, source.passage, LENGTH)]
+    return _quoted(plain.whole(source.subject), _readable(plain.whole(part)))
+
+
+def _quoted(subject: str, text: str) -> str:
+    """A quotation, after the subject when that names a day, a time or an amount which the text does not."""
+    told = known(text, None)
+    heading = any(not readings & told for _, readings in claims(subject))
+    return f"“{subject}”: “{text}”" if heading else f"“{text}”"
 
 
 def _all_windows(question: str, sources: Sequence[Source]) -> list[list[str]]:

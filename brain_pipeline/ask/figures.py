@@ -69,6 +69,7 @@ _FIGURE = re.compile(
     re.VERBOSE,
 )
 _MONEY_BEFORE, _MONEY_AFTER = re.compile(r"[$€£¥]\s?\Z"), re.compile(r"\s?(?:[$€£¥%]|eur\b|euro|usd\b|dollar|chf\b)")
+_MONEY = re.compile(r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|eur\b|euro|usd\b|dollar|chf\b)")
 _DAY_BEFORE = re.compile(r"\b(?:am|vom|den|der|bis|zum|ab) \Z")
 _THOUSANDS = re.compile(r"\d{1,3}(?:(?P<sep>[,.' \n])\d{3})(?:(?P=sep)\d{3})*(?:(?!(?P=sep))[.,]\d\d?)?")
 _CLOCK = re.compile(r"(\d\d?)[:.]([0-5]\d)(?::[0-5]\d)?")
@@ -76,7 +77,7 @@ _CLOCK = re.compile(r"(\d\d?)[:.]([0-5]\d)(?::[0-5]\d)?")
 # Only of sources: what an answer may make of them.
 _CUE = re.compile(
     r"(?:\b(?:at|from|by|until|till|before|after|around|about|between|and|to|starts?|um|ab|bis|von|gegen|nach|vor|und"
-    r"|las|a)\s|[@–-]\s?)(\d\d?)(?![\d%€]|[.,:/]\d)|(?<![\d$€£.,:/])(\d\d?)(?=\s?(?:-|–|to|until|till|bis|and|und|or)\s?\d)"
+    r"|las|a)\s|[@–-]\s?)(\d\d?)(?![\d%€]|[.,:/h]\d)|(?<![\d$€£.,:/])(\d\d?)(?=\s?(?:-|–|to|until|till|bis|and|und|or)\s?\d)"
 )
 _BETWEEN = r"(?:[,–&/-]|and|to|through|thru|until|or|und|bis|y|et)"
 _DAYS_AFTER = re.compile(rf"{_MONTH.format('month')}\.?\s((?:{_DAY}\s?(?:{_BETWEEN}\s?)?){{1,8}})")
@@ -88,6 +89,7 @@ _SPACED = re.compile(r"(?<!\d)\d{1,3}(?: \d{3}){1,4}(?:[.,]\d\d?)?(?!\d)")
 _RUN_DIGITS = 7  # of a number that is spelled in groups, such as a telephone's
 _RUN = re.compile(r"\d[\d ().\-/]{5,}\d")
 _NEAR, _WEEKS = range(-7, 32), range(-7, 15)  # days after a mail's own, for "the 9th" and for weekdays
+_LATELY = -60  # days before a mail's own, from which on a day without a year is this year's
 _CENTS = re.compile(r"\b(\d\d?)\s?(?:cents?\b|ct\b|¢)")
 
 
@@ -139,11 +141,53 @@ def known(text: str, day: date | None) -> set[Reading]:
     found |= {("digits", re.sub(r"\D", "", run)) for run in _RUN.findall(plain)}
     found |= {reading for days in _listed_days(plain) for reading in days}
     if day:
-        found |= {("day", near.year, near.month, near.day) for near in (day, *_near_days(plain, day))}
-        found |= {("part", Decimal(near.day)) for near in _near_days(plain, day)}
+        found |= {reading for near in _near_days(plain, day) for reading in of_day(near)}
     found |= {("part", Decimal(digits)) for digits in re.findall(r"\d+", retold)}
     found |= {("part", Decimal(part)) for reading in found if reading[0] == "time" for part in _hours(reading[1])}
     return found | _with_years(found, plain, day)
+
+
+def of_day(day: date) -> set[Reading]:
+    """What an answer may make of a day."""
+    return {("day", day.year, day.month, day.day), ("day", None, day.month, day.day), ("part", Decimal(day.day))}
+
+
+def kinds_told(text: str) -> set[str]:
+    """Which of ``_time`` and ``_money`` stand in a text in figures: a day or a time, an amount of money."""
+    plain = _plain(text)
+    days_and_times = any(reading[0] in {"day", "time"} for _, readings in _scan(plain) for reading in readings)
+    return {kind for kind, told in (("_time", days_and_times), ("_money", _MONEY.search(plain))) if told}
+
+
+def weekdays(text: str) -> set[int]:
+    """The weekdays that are named in full, Monday being 0: an abbreviation may be a word of its own."""
+    words = re.findall(r"[a-z]{5,}", fold(text))
+    return {_WEEKDAYS[name] for word in words for name in (word, word.removesuffix("s")) if name in _WEEKDAYS}
+
+
+def weekdays_of_days(text: str, day: date | None) -> set[int]:
+    """The weekdays of the days that a text names.
+
+    Args:
+        text: a mail or a question.
+        day: when it was written, which tells the year where the text does not; None for any year.
+    """
+    named = {
+        tuple(map(int, map(str, reading[1:]))) for reading in known(text, day) if reading[0] == "day" and reading[1]
+    }
+    dates = {found for year, month, number in named if (found := _date(year, month, number))}
+    if day is None:
+        return {found.weekday() for found in dates}
+    written = set(re.findall(r"\b(?:19|20)\d\d\b", text))
+    meant = {found for found in dates if _LATELY <= (found - day).days < _LATELY + 365 or str(found.year) in written}
+    return {found.weekday() for found in meant}
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:  # the 30th of February
+        return None
 
 
 def _plain(text: str) -> str:

@@ -17,8 +17,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
-from brain_pipeline.ask.check import resting, unsupported
-from brain_pipeline.ask.excerpt import excerpt
+from brain_pipeline.ask.check import left_out, resting, unsupported
+from brain_pipeline.ask.excerpt import excerpt, quote
 from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
 from brain_pipeline.ask.prompt import fitted
 from brain_pipeline.ask.retrieve import HybridRetriever
@@ -191,6 +191,8 @@ class Pipeline:
         if invented:
             log.warning("%d figures of an answer stand in none of its sources; quoting these instead", len(invented))
             text, used = await excerpt(question, sources[:1], self._embedder()), sources[:1]
+        elif self.catalog.settings.quotes_with_answers:
+            text = await asyncio.to_thread(_completed, text, question, used[0])
         yield text, used
 
     def source_of(self, node: NodeWithScore) -> Source:
@@ -212,6 +214,12 @@ def _checked_answer(
     text: str, question: str, sources: tuple[Source, ...], today: date
 ) -> tuple[set[str], tuple[Source, ...]]:
     return unsupported(text, question, sources, today), resting(text, question, sources)
+
+
+def _completed(text: str, question: str, source: Source) -> str:
+    """The answer, with what it left out in the mail's own words."""
+    quoted = quote(f"{question} {text}", source)
+    return f"{text}\n{quoted}" if left_out(text, question, quoted) else text
 
 
 def _worth_reading(found: tuple[Source, ...]) -> tuple[Source, ...]:

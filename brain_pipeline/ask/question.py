@@ -109,10 +109,15 @@ def read_question(question: str, vocabulary: Vocabulary, today: date | None = No
     frequencies |= vocabulary.frequencies(frozenset().union(*forms) - frequencies.keys())
     rows = vocabulary.count()
     counts = (min(max(frequencies[form] for form in group), rows) for group in forms)
-    folded = fold(question)
     return Question(
         forms=tuple(forms),
         weights=np.array([math.log1p((rows - n + 0.5) / (n + 0.5)) for n in counts]),
         years=frozenset(word for word in words if _YEAR.fullmatch(word)),
-        facts=frozenset(kind for kind, pattern in _ASKED.items() if pattern.search(folded)),
+        facts=facts_asked(question),
     )
+
+
+def facts_asked(question: str) -> frozenset[str]:
+    """The kinds of fact that would answer a question, as ``index.terms.facts`` names them."""
+    folded = fold(question)
+    return frozenset(kind for kind, pattern in _ASKED.items() if pattern.search(folded))
