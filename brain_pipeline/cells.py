@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _PLAIN = 'class="tex2jax_ignore mathjax_ignore"'
 _QUIET = "opacity:.7;font-size:90%"
+_WHOLE = "white-space:nowrap"
+_SHORT = 12  # characters, such as a date's
 
 
 def answer(shown: Answer) -> str:
@@ -77,7 +79,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cells(row: Sequence[str], *, fold: bool) -> str:
-    shown = [f"<bdi>{escape(value)}</bdi>" for value in row]
+    shown = [f'<bdi style="{_WHOLE if len(value) <= _SHORT else ""}">{escape(value)}</bdi>' for value in row]
     if fold:
         shown[-1] = _details("text", _text(row[-1]))
     return "".join(f'<td style="text-align:left;vertical-align:top">{value}</td>' for value in shown)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import uvloop
 from household import HOUSEHOLD, fill, mail, settings_for
 from hypothesis import given
 from hypothesis import strategies as st
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 
 from brain_pipeline import Settings
@@ -20,6 +24,7 @@ from brain_pipeline.errors import ModelUnreachable
 from brain_pipeline.records import NOT_FOUND, Answer, Source, Stats
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
+TOUR = Path(__file__).parents[1] / "notebooks" / "explore.ipynb"
 QUESTION = "What do we need for the zoo field trip?"
 
 
@@ -80,10 +85,15 @@ def test_everything_works_inside_a_running_loop(brain, run):
     assert "nest_asyncio" not in sys.modules
 
 
+class NothingOfSchool(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):  # noqa: ARG002  (the base class's signature)
+        return [node for node in nodes if "school" not in node.metadata["sender"]]
+
+
 def test_an_experiment_with_one_part_keeps_the_others(brain):
-    engine = brain.query_engine
-    engine._node_postprocessors[2].limit = 1
-    assert len(engine.query("field trip, field day").source_nodes) == 1
+    engine = RetrieverQueryEngine(brain.retriever, brain.synthesizer, [*brain.postprocessors, NothingOfSchool()])
+    assert engine.query(QUESTION).response == NOT_FOUND
+    assert brain.query_engine.query(QUESTION).source_nodes
     other = brain.query_engine.with_retriever(brain.index.as_retriever(similarity_top_k=1))
     assert [node.metadata["found_in"] for node in other.query(QUESTION).source_nodes] == [
         "Found in: Field Trip Permission Slip, 2025-09-15"
@@ -164,3 +174,21 @@ def test_what_is_unknown_says_so_in_a_cell(brain):
 
 def test_an_answer_reads_well_as_text_elsewhere(brain):
     assert str(brain.query(QUESTION)).endswith("Found in: Field Trip Permission Slip, 2025-09-15")
+
+
+def test_the_tour_runs_from_its_first_cell_to_its_last(tmp_path):
+    executed = tmp_path / "executed.ipynb"
+    command = [sys.executable, "-m", "jupyter", "execute", str(TOUR), f"--output={executed}"]
+    subprocess.run(command, check=True, capture_output=True, cwd=TOUR.parent, timeout=110)  # noqa: S603
+    cells = [cell for cell in json.loads(executed.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in cells)
+    outputs = json.dumps([cell["outputs"] for cell in cells])
+    assert "Found in: Field Trip Permission Slip, 2025-09-15" in outputs
+    assert "copy of Field Trip Permission Slip, 2025-09-15" in outputs
+    assert "Found in: Invoice 2024-518, water heater, 2024-12-10" in outputs
+    assert "image/png" in outputs
+
+
+def test_the_tour_is_kept_without_outputs():
+    cells = [cell for cell in json.loads(TOUR.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)

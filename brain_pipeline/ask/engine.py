@@ -1,4 +1,4 @@
-"""The way from a question to an answer as a LlamaIndex query engine, for experiments with one part of it."""
+"""From nodes to an answer as a LlamaIndex response synthesizer, for query engines with one part exchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from llama_index.core.base.response.schema import Response
 from llama_index.core.llms.mock import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
@@ -73,14 +72,3 @@ class OneCall(BaseSynthesizer):
     @override
     def _update_prompts(self, prompts: dict[str, Any]) -> None:
         """The prompt is fixed: its rules keep hostile mail from giving orders."""
-
-
-def build_engine(
-    pipeline: Pipeline, wait_for: Callable[[Coroutine[Any, Any, Response]], Response], limit: int
-) -> RetrieverQueryEngine:
-    """The query engine made of the parts that answer questions, with at most ``limit`` sources."""
-    return RetrieverQueryEngine(
-        retriever=pipeline.retriever(),
-        response_synthesizer=OneCall(pipeline, wait_for),
-        node_postprocessors=pipeline.postprocessors(limit),
-    )

@@ -16,8 +16,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer
 
-from brain_pipeline.ask.engine import build_engine
+from brain_pipeline.ask.engine import OneCall
 from brain_pipeline.ask.explain import Explanation, explain
 from brain_pipeline.ask.pipeline import Pipeline
 from brain_pipeline.ask.question import Floats
@@ -136,9 +137,14 @@ class Brain:
         return self._pipeline.postprocessors(self.settings.context_chunks)
 
     @property
+    def synthesizer(self) -> BaseSynthesizer:
+        """What makes an answer of the nodes that are left: one call to the language model, and the checks."""
+        return OneCall(self._pipeline, self._wait_for)
+
+    @property
     def query_engine(self) -> RetrieverQueryEngine:
-        """The retriever and the postprocessors with the one call and the checks that answer questions."""
-        return build_engine(self._pipeline, self._wait_for, self.settings.context_chunks)
+        """``retriever``, ``postprocessors`` and ``synthesizer`` as one: what answers a question."""
+        return RetrieverQueryEngine(self.retriever, self.synthesizer, self.postprocessors)
 
     @property
     def calibration(self) -> Calibration:
