@@ -1,0 +1,132 @@
+"""Starting what is measured, each in a process of its own, and asking it over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+TESTS = Path(__file__).parents[1]
+_URL = re.compile(r"http://[\w.]+:\d+")
+_PATIENCE = 120  # seconds a service has to start
+
+
+class Failed(SystemExit):
+    """Something that is measured did not do its work."""
+
+
+@dataclass
+class Service:
+    """A running process that serves HTTP, and one kept connection to it."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def __post_init__(self) -> None:
+        self._connection = HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """The JSON that it answers; ``Failed`` when it does not answer with status 200."""
+        return json.loads(self._raw(f"{path}?{urlencode(parameters)}"))
+
+    def timed(self, path: str, **parameters: str) -> float:
+        """How long it takes to answer, in milliseconds."""
+        target = f"{path}?{urlencode(parameters)}"
+        began = time.perf_counter()
+        self._raw(target)
+        return (time.perf_counter() - began) * 1000
+
+    def _raw(self, target: str) -> bytes:
+        self._connection.request("GET", target)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise Failed(f"{self.url}{target} answers with status {response.status}: {body[:300]!r}")
+        return body
+
+    def memory(self) -> float:
+        """Memory that is its own, not a file's, in bytes; a file's pages are the system's to drop."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024.0 for line in status.splitlines() if line.startswith("RssAnon"))
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """That of our processes: our own settings and no one else's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BRAIN_", "CHROMA_", "OLLAMA_"))}
+    return {**kept, "PYTHONPATH": str(TESTS), "ANONYMIZED_TELEMETRY": "False", **(more or {})}
+
+
+@contextmanager
+def service(command: Sequence[str], more: Mapping[str, str] | None = None) -> Iterator[Service]:
+    """Runs ``python`` with these arguments until the end; it must print its URL."""
+    process = subprocess.Popen(
+        [sys.executable, *command], env=environment(more), stdout=subprocess.PIPE, text=True, cwd=TESTS.parent
+    )
+    try:
+        assert process.stdout is not None
+        url = next((found.group() for line in process.stdout if (found := _URL.search(line))), None)
+        if url is None:
+            raise Failed(f"{' '.join(command)} ended with status {process.wait()} before it served anything.")
+        yield Service(process, url)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def model_server(*, embed: float = 0.0, think: float = 0.0) -> Iterator[Service]:
+    """Both models, as fast as can be or with these milliseconds; see ``bench.model_server``."""
+    with service(["-m", "bench.model_server", "--embed", str(embed), "--think", str(think)]) as models:
+        yield models
+
+
+@contextmanager
+def peer(name: str, database: str, models: Service) -> Iterator[Service]:
+    """``floor``, ``stock`` or ``citation``; see ``bench.peers``."""
+    with service(["-m", "bench.peers", name, database, models.url]) as running:
+        yield running
+
+
+@contextmanager
+def brain(database: str, models: Service, **settings: str) -> Iterator[Service]:
+    """``brain serve`` over a database or a Chroma server, its models loaded."""
+    with service(["-m", "brain_pipeline.cli", "serve"], brain_environment(database, models, **settings)) as running:
+        _await_warm(running)
+        yield running
+
+
+def brain_environment(database: str, models: Service, **settings: str) -> dict[str, str]:
+    """The settings of a brain as environment variables."""
+    where = {"CHROMA_URL": database} if database.startswith("http") else {"CHROMA_DB_PATH": database}
+    ours = {"OLLAMA_BASE_URL": models.url, "LLM_URL": models.url, "BRAIN_PORT": "0", "BRAIN_LOG_LEVEL": "warning"}
+    return {**where, **ours, **settings}
+
+
+def _await_warm(running: Service) -> None:
+    """Waits until the first question is answered, which opens the database and makes its keyword index."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            running.get("/brain/query", q="warm")
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            return
