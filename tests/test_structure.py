@@ -28,6 +28,7 @@ ROWS = [
         "brain_pipeline.remote",
         "brain_pipeline.progress",
         "brain_pipeline.testing_fixtures",
+        "brain_pipeline.legacy",
     ),
     ("brain_pipeline.backup", "brain_pipeline.attacks", "brain_pipeline.mcp_server"),
     ("brain_pipeline.cli",),
