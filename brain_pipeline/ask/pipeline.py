@@ -73,8 +73,8 @@ class Pipeline:
         self._patience = catalog.settings.request_timeout
         self._gate = Gate(catalog.settings.llm_concurrency, catalog.settings.llm_queue)
 
-    def retriever(self, kind: Kind | None = None, now: datetime | None = None) -> HybridRetriever:
-        """What finds and scores the candidates of a question."""
+    def retriever(self, kind: Kind | None = None, now: datetime | None = None, worth: float = 0.0) -> HybridRetriever:
+        """What finds and scores the candidates of a question; without those of less than ``worth`` times the best."""
         return HybridRetriever(
             self.catalog,
             self._embedder(),
@@ -82,6 +82,7 @@ class Pipeline:
             kind=kind,
             calibration=self._calibration(),
             today=(now or self.clock()).date(),
+            worth=worth,
         )
 
     def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
@@ -96,7 +97,8 @@ class Pipeline:
         """The emails that may answer a question, best first, each with its best passage and its score."""
         if await asyncio.to_thread(self.catalog.store.count) == 0:
             return ()
-        retriever = await asyncio.to_thread(self.retriever, kind, now)  # an embedded model loads at first use
+        worth = 0.0 if limit is None else WORTH
+        retriever = await asyncio.to_thread(self.retriever, kind, now, worth)  # an embedded model loads at first use
         nodes = await retriever.aretrieve(QueryBundle(question))
         return await asyncio.to_thread(self._sources, nodes, limit)  # reading metadata may wait for the keyword index
 

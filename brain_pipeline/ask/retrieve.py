@@ -60,7 +60,8 @@ class HybridRetriever(BaseRetriever):
     """Chunks that may answer a question, from vectors and keywords, each with one relevance score in [0, 1].
 
     It fetches until ``emails`` distinct emails are among the candidates or the collection is exhausted, so that one
-    long email can't crowd out the others.
+    long email can't crowd out the others. Chunks that score below ``worth`` times the best one's are left out, and as
+    little as possible is read of them.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class HybridRetriever(BaseRetriever):
         kind: Kind | None = None,
         calibration: Calibration = MINILM,
         today: date | None = None,
+        worth: float = 0.0,
     ) -> None:
         super().__init__()
         self._catalog = catalog
@@ -80,6 +82,7 @@ class HybridRetriever(BaseRetriever):
         self._kind = kind
         self._calibration = calibration
         self._today = today
+        self._worth = worth
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -114,13 +117,18 @@ class HybridRetriever(BaseRetriever):
 
     def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> Trace:
         cosines, passages = self._candidates(asked, matching, vector)
-        found = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
-        scores = dict(zip(cosines, map(float, found), strict=True))
+        scores = dict(zip(cosines, self._scores(asked, cosines, passages), strict=True))
         best = _best_of_each_email(scores, passages)
-        rows = {row.id: row for row in self._catalog.store.get(list(best))}
-        nodes = [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in best.items() if id_ in rows]
+        least = self._worth * max(scores.values(), default=0.0)
+        nodes = self._look_up({id_: value for id_, value in best.items() if value >= least})
+        if any(map(_is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
+            nodes = self._look_up(best)
         kept = without_copies(nodes, self._catalog.reader)
         return Trace(asked=asked, cosines=cosines, passages=passages, scores=scores, best=nodes, nodes=kept)
+
+    def _look_up(self, scores: dict[str, float]) -> list[NodeWithScore]:
+        rows = {row.id: row for row in self._catalog.store.get(list(scores))}
+        return [NodeWithScore(node=as_node(rows[id_]), score=value) for id_, value in scores.items() if id_ in rows]
 
     def evidence(self, question: str) -> dict[str, Floats]:
         """What the score is made from, by email: the features of its best chunk, to learn a calibration from."""
@@ -141,14 +149,25 @@ class HybridRetriever(BaseRetriever):
             return {}, {}
         cosines, passages = self._nearest(vector, keywords)
         others = [id_ for id_ in matching if id_ not in cosines]
-        cosines |= self._catalog.store.cosines(vector, self._best_without_vector(asked, others, matching))
-        passages = matching | passages
-        return {id_: cosine for id_, cosine in cosines.items() if id_ in passages}, passages
+        near = {id_: cosine for id_, cosine in cosines.items() if id_ in passages}
+        best = max(self._scores(asked, near, passages), default=0.0)
+        hopeful = self._hopeful(asked, others, matching, max(near.values(), default=1.0), self._worth * best)
+        return near | self._catalog.store.cosines(vector, hopeful), matching | passages
 
-    def _best_without_vector(self, asked: Question, ids: list[str], passages: dict[str, Passage]) -> list[str]:
-        """The ``MATCHING`` rows that score best as far as words tell: reading all their vectors takes long."""
-        known = logits(features(asked, [0.0] * len(ids), [passages[id_] for id_ in ids]), self._calibration)
-        return [ids[i] for i in np.argsort(-known, kind="stable")[:MATCHING]]
+    def _scores(self, asked: Question, cosines: dict[str, float], passages: dict[str, Passage]) -> list[float]:
+        found = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
+        return list(map(float, found))
+
+    def _hopeful(
+        self, asked: Question, ids: list[str], passages: dict[str, Passage], nearest: float, least: float
+    ) -> list[str]:
+        """Of rows that only words find, those whose vectors are worth reading, which takes long.
+
+        That are the ``MATCHING`` rows that score best as far as words tell, without those that would not reach
+        ``least`` even if they were as near as the ``nearest``.
+        """
+        at_best = dict(zip(ids, self._scores(asked, dict.fromkeys(ids, nearest), passages), strict=True))
+        return [id_ for id_ in sorted(ids, key=at_best.__getitem__, reverse=True)[:MATCHING] if at_best[id_] >= least]
 
     def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""
@@ -160,10 +179,10 @@ class HybridRetriever(BaseRetriever):
             if len(emails) >= self._emails or len(cosines) < limit:
                 return cosines, passages
             if limit >= MOST:
-                return self._look_up(vector, keywords)
+                return self._all_of_kind(vector, keywords)
             limit *= 4
 
-    def _look_up(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
+    def _all_of_kind(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The rows of a rare kind: over-fetching would read the whole collection to find three of them."""
         ids = sorted(keywords.ids(kind=self._kind))
         cosines: dict[str, float] = {}
@@ -206,12 +225,16 @@ class _Statement:
     @property
     def quoted(self) -> bool:
         """Whether it is the history below somebody's reply."""
-        return bool(self.node.metadata.get(PART) == "quoted")
+        return _is_quoted(self.node)
 
     def repeats(self, other: _Statement) -> bool:
         """Whether it is a copy: of most words, and of most figures, since this year's notice has last year's words."""
         needed = COPIED_IN_THREAD if self.subject == other.subject else COPIED
         return _shared(self.words, other.words) >= needed and _shared(self.figures, other.figures) >= COPIED_IN_THREAD
+
+
+def _is_quoted(node: NodeWithScore) -> bool:
+    return bool(node.metadata.get(PART) == "quoted")
 
 
 def _shared(some: frozenset[str], others: frozenset[str]) -> float:
