@@ -8,7 +8,9 @@ BROWSER := $(VENV)/.browser
 apt = { $(if $(filter 0,$(shell id -u)),,sudo) sh -c \
 	'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1)'; }
 
-.PHONY: run test test-browser soak audit lint lock clean
+LOWEST := .venv-lowest
+
+.PHONY: run test test-browser test-lowest soak audit lint lock clean
 
 run: $(INSTALLED) ## Ingest the sample mailbox, ask it a question, serve it
 	@$(BIN)/brain demo
@@ -18,6 +20,12 @@ test: $(INSTALLED) ## Run the whole suite
 
 test-browser: $(BROWSER) ## Drive the page in Chromium; its pictures land in tests/browser/screenshots
 	$(BIN)/python -m pytest tests/browser
+
+test-lowest: $(INSTALLED) ## Run the whole suite with the oldest versions that pyproject.toml allows
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[embedded,dev]'
+	$(LOWEST)/bin/python -m pytest
 
 soak: $(INSTALLED) ## Ten minutes of many clients, with the model server and the service killed every 30 seconds
 	$(BIN)/python tests/soak/soak.py
@@ -37,7 +45,7 @@ lock: $(INSTALLED) ## Choose the newest versions that pyproject.toml allows
 		--generate-hashes --upgrade --no-header --output-file requirements.lock
 
 clean: ## Remove what was made here; databases are kept
-	rm -rf $(VENV) tests/browser/node_modules .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) tests/browser/node_modules .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/it."; exit 1; }

@@ -12,7 +12,7 @@ from brain_pipeline.settings import Settings
 
 
 def brain_router(settings: Settings | None = None, *, brain: Brain | None = None, openai: bool = False) -> APIRouter:
-    """All of ``/brain/...`` over one brain, which is opened at first use and closed when the application ends.
+    """All of ``/brain/...`` over one brain, which warms up when the application starts and is closed when it ends.
 
     Several of them, each under a prefix of its own, serve several brains. Who may ask is the host's business;
     ``api.security.Security`` is what the service of its own has in front.

@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
 from brain_pipeline.ask.check import left_out, resting, unsupported
 from brain_pipeline.ask.excerpt import excerpt, quote
-from brain_pipeline.ask.postprocess import Cap, FoundIn, OnePerEmail, SortByScore
+from brain_pipeline.ask.postprocess import postprocessors
 from brain_pipeline.ask.prompt import fitted
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.ask.score import Calibration
@@ -87,9 +87,7 @@ class Pipeline:
 
     def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
         """What the candidates go through; no more than ``limit`` are left, all when it is None."""
-        reader = self.catalog.reader
-        cap = [] if limit is None else [Cap(limit=limit)]
-        return [OnePerEmail(reader=reader), SortByScore(reader=reader), *cap, FoundIn(reader=reader)]
+        return postprocessors(self.catalog.reader, limit)
 
     async def rank(
         self, question: str, *, kind: Kind | None = None, limit: int | None = None, now: datetime | None = None

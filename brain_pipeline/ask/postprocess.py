@@ -93,3 +93,14 @@ class FoundIn(_Postprocessor):
             fields = fields_of(node, self.reader)
             node.metadata[FOUND_IN] = attribution(fields.subject, fields.day)
         return nodes
+
+
+def postprocessors(reader: MetadataReader, limit: int | None = None) -> list[BaseNodePostprocessor]:
+    """What the candidates of a question go through, in this order.
+
+    Args:
+        reader: reads the collection's metadata.
+        limit: emails that may be left at most; None for all.
+    """
+    cap = [] if limit is None else [Cap(limit=limit)]
+    return [OnePerEmail(reader=reader), SortByScore(reader=reader), *cap, FoundIn(reader=reader)]
