@@ -19,6 +19,7 @@ ROWS = [
     ("brain_pipeline.models", "brain_pipeline.sample"),
     ("brain_pipeline.testing", "brain_pipeline.mail"),
     ("brain_pipeline.index",),
+    ("brain_pipeline.family",),
     ("brain_pipeline.ask",),
     ("brain_pipeline.brain",),
     (

@@ -1,0 +1,1 @@
+"""What the family's mail is about: when."""
