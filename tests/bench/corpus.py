@@ -7,6 +7,7 @@ question is near those of the chunks about its topic.
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIMENSION = 768
-TOPICS, WORDS_OF_TOPIC = 500, 8
+TOPICS, WORDS_OF_TOPIC = 100, 12
 VOCABULARY = 6_000  # the first of them are the topics' own
 VARIANTS = 8  # different vectors that the model server has for one topic
+NEWSLETTER = 10  # every so many mails there is one
 BATCH = 2_000  # chunks added at once
 COLLECTION = "family_knowledge"
 # What a collection of the brain's own remembers of its making.
@@ -54,7 +56,7 @@ def words_of(topic: int) -> tuple[str, ...]:
 
 def topic_of(text: str) -> int:
     """What a text is about: the topic of most of its words, any one when it has no topic's words."""
-    topics = Counter(topic_of_word()[word] for word in text.lower().replace("?", "").split() if word in topic_of_word())
+    topics = Counter(topic_of_word()[word] for word in re.findall(r"\w+", text.lower()) if word in topic_of_word())
     return topics.most_common(1)[0][0] if topics else crc32(text.encode()) % TOPICS
 
 
@@ -75,19 +77,32 @@ def around(topics: NDArray[np.int64], spread: float, seed: int) -> NDArray[np.fl
     return _unit(centres()[topics] + spread * noise)
 
 
-def embedded(text: str) -> tuple[int, int]:
-    """The topic and the variant of the vector that the model server has for a text."""
+def place(text: str) -> tuple[int, int]:
+    """The topic and the variant of a text's vector."""
     return topic_of(text), crc32(text.encode()) % VARIANTS
 
 
-def questions(number: int, seed: int = 0) -> list[str]:
-    """As many different questions about the topics."""
+@cache
+def vector_at(topic: int, variant: int) -> NDArray[np.float32]:
+    """What the model server has for every text of that place, shape (dimension,)."""
+    [vector] = around(np.array([topic]), 0.5, seed=1_000_000 + topic * VARIANTS + variant)
+    return vector.round(6)
+
+
+def questions(number: int, size: int, seed: int = 0) -> list[str]:
+    """As many different questions about newsletters of a collection of ``size`` chunks; emails tell of the same."""
     chance = random.Random(f"questions {seed}")
     asked: dict[str, None] = {}
     while len(asked) < number:
-        some, other = chance.sample(words_of(chance.randrange(TOPICS)), 2)
-        asked[f"When is the {some} {other} with the {chance.choice(vocabulary())}?"] = None
+        topic, _ = _mail(chance.randrange(0, size // 2, NEWSLETTER))
+        asked["When is the {} {} with the {}, the {} or the {}?".format(*chance.sample(words_of(topic), 5))] = None
     return list(asked)
+
+
+def _mail(number: int) -> tuple[int, random.Random]:
+    """What a mail is about, and what draws the rest of it."""
+    chance = random.Random(f"mail {number}")
+    return chance.randrange(TOPICS), chance
 
 
 def text(topic: int, chance: random.Random) -> str:
@@ -107,8 +122,7 @@ def chunks(start: int, stop: int) -> Iterator[tuple[str, int, str, dict[str, Any
     """Id, topic, text and metadata of chunks; two in a row are of one mail, one mail in ten is a newsletter."""
     for number in range(start, stop):
         mail = number // 2
-        of_mail = random.Random(f"mail {mail}")
-        topic = of_mail.randrange(TOPICS)
+        topic, of_mail = _mail(mail)
         some, other = of_mail.sample(words_of(topic), 2)
         about = {
             "message_id": f"<{mail}@bench.example>",
@@ -116,7 +130,7 @@ def chunks(start: int, stop: int) -> Iterator[tuple[str, int, str, dict[str, Any
             "date": f"20{of_mail.randrange(21, 26)}-{of_mail.randrange(1, 13):02}-{of_mail.randrange(1, 29):02}"
             f"T{of_mail.randrange(6, 22):02}:15:00-05:00",
             "sender": f"{of_mail.choice(vocabulary()).capitalize()} <office@{of_mail.choice(words_of(topic))}.example>",
-            "source_type": "newsletter" if mail % 10 == 0 else "email",
+            "source_type": "newsletter" if mail % NEWSLETTER == 0 else "email",
         }
         yield f"{mail:07}-{number % 2}", topic, text(topic, random.Random(f"chunk {number}")), about
 

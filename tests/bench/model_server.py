@@ -17,9 +17,7 @@ import time
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from bench.corpus import VARIANTS, around, embedded
+from bench.corpus import place, vector_at
 
 _ANSWER = re.compile(r"Please be there [^.]{10,80}\.")  # every text of the corpus has one such sentence
 _LAST = {
@@ -36,8 +34,7 @@ _LAST = {
 
 @cache
 def rendered(topic: int, variant: int) -> str:
-    [vector] = around(np.array([topic]), 0.5, seed=1_000_000 + topic * VARIANTS + variant)
-    return json.dumps([round(float(x), 6) for x in vector])
+    return json.dumps([round(x, 6) for x in vector_at(topic, variant).tolist()])
 
 
 class Models:
@@ -66,7 +63,7 @@ class Models:
                 began = time.monotonic()
                 await asyncio.sleep(self._embed * len(texts))
                 self._busy += time.monotonic() - began
-        vectors = ",".join(rendered(*embedded(text)) for text in texts)
+        vectors = ",".join(rendered(*place(text)) for text in texts)
         return f'{{"model":"bench","embeddings":[{vectors}]}}'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 TESTS = Path(__file__).parents[1]
 _URL = re.compile(r"http://[\w.]+:\d+")
-_PATIENCE = 120  # seconds a service has to start
+_PATIENCE = 600  # seconds a service has to make its keyword index
 
 
 class Failed(SystemExit):
@@ -33,6 +34,9 @@ class Service:
     url: str
 
     def __post_init__(self) -> None:
+        self.reconnect()
+
+    def reconnect(self) -> None:
         self._connection = HTTPConnection(urlsplit(self.url).netloc, timeout=60)
 
     def get(self, path: str, **parameters: str) -> Any:
@@ -45,6 +49,25 @@ class Service:
         began = time.perf_counter()
         self._raw(target)
         return (time.perf_counter() - began) * 1000
+
+    def asked(self, question: str, **parameters: str) -> float:
+        """How long an answer takes, in milliseconds; ``Failed`` when it is none, which takes less."""
+        began = time.perf_counter()
+        body = self._raw(f"/brain/query?{urlencode({'q': question, **parameters})}")
+        took = (time.perf_counter() - began) * 1000
+        if not json.loads(body)["sources"]:
+            raise Failed(f"{self.url} does not answer {question!r} {parameters or ''}.")
+        return took
+
+    def first_line(self, path: str, **parameters: str) -> float:
+        """How long until the first line of the answer is there, in milliseconds; the rest is read outside the clock."""
+        began = time.perf_counter()
+        self._connection.request("GET", f"{path}?{urlencode(parameters)}")
+        response = self._connection.getresponse()
+        response.readline()
+        took = (time.perf_counter() - began) * 1000
+        response.read()
+        return took
 
     def _raw(self, target: str) -> bytes:
         self._connection.request("GET", target)
@@ -67,10 +90,12 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def service(command: Sequence[str], more: Mapping[str, str] | None = None) -> Iterator[Service]:
-    """Runs ``python`` with these arguments until the end; it must print its URL."""
+def service(
+    command: Sequence[str], more: Mapping[str, str] | None = None, *, under: Sequence[str] = ()
+) -> Iterator[Service]:
+    """Runs ``python`` with these arguments until the end, ``under`` a profiler perhaps; it must print its URL."""
     process = subprocess.Popen(
-        [sys.executable, *command], env=environment(more), stdout=subprocess.PIPE, text=True, cwd=TESTS.parent
+        [*under, sys.executable, *command], env=environment(more), stdout=subprocess.PIPE, text=True, cwd=TESTS.parent
     )
     try:
         assert process.stdout is not None
@@ -79,14 +104,7 @@ def service(command: Sequence[str], more: Mapping[str, str] | None = None) -> It
             raise Failed(f"{' '.join(command)} ended with status {process.wait()} before it served anything.")
         yield Service(process, url)
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        _end(process)
 
 
 @contextmanager
@@ -104,10 +122,11 @@ def peer(name: str, database: str, models: Service) -> Iterator[Service]:
 
 
 @contextmanager
-def brain(database: str, models: Service, **settings: str) -> Iterator[Service]:
+def brain(database: str, models: Service, *, under: Sequence[str] = (), **settings: str) -> Iterator[Service]:
     """``brain serve`` over a database or a Chroma server, its models loaded."""
-    with service(["-m", "brain_pipeline.cli", "serve"], brain_environment(database, models, **settings)) as running:
-        _await_warm(running)
+    surroundings = brain_environment(database, models, **settings)
+    with service(["-m", "brain_pipeline.cli", "serve"], surroundings, under=under) as running:
+        _await(running, "/brain/query", q="warm")
         yield running
 
 
@@ -118,15 +137,52 @@ def brain_environment(database: str, models: Service, **settings: str) -> dict[s
     return {**where, **ours, **settings}
 
 
-def _await_warm(running: Service) -> None:
-    """Waits until the first question is answered, which opens the database and makes its keyword index."""
+def _await(running: Service, path: str, **parameters: str) -> None:
+    """Waits until it answers. The brain's first answer may wait for its keyword index to be made."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            running.get("/brain/query", q="warm")
-        except Failed:
-            if time.monotonic() > deadline:
+            running.get(path, **parameters)
+        except (Failed, OSError):
+            running.reconnect()
+            if time.monotonic() > deadline or running.process.poll() is not None:
                 raise
-            time.sleep(0.5)
+            time.sleep(0.1)
         else:
             return
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@contextmanager
+def chroma_server(folder: str) -> Iterator[Service]:
+    """``chroma run`` over a database."""
+    chroma = str(Path(sys.executable).with_name("chroma"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [chroma, "run", "--path", folder, "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(
+        command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    running = Service(process, f"http://127.0.0.1:{port}")
+    try:
+        _await(running, "/api/v2/heartbeat")
+        yield running
+    finally:
+        _end(process)
+
+
+def run_module(module: str, *arguments: str) -> Any:
+    """The JSON that a module of ours prints as a process of its own."""
+    command = [sys.executable, "-m", module, *arguments]
+    printed = subprocess.run(command, check=True, env=environment(), stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(printed)
