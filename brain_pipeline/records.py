@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 from brain_pipeline import cells
@@ -121,6 +121,34 @@ class Source:
 
     def _repr_html_(self) -> str:
         return cells.source(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something in a calendar, once: of what repeats, one occurrence.
+
+    ``start`` and ``end`` are in the household's zone; of whole days, ``end`` is the midnight after the last.
+    ``changed`` is when this was last told; None when nobody knows. ``id`` is the same for ever.
+    """
+
+    id: str
+    title: str
+    start: datetime
+    end: datetime
+    all_day: bool
+    place: str = ""
+    notes: str = ""
+    changed: datetime | None = None
+
+    @property
+    def day(self) -> date:
+        """The day on which it begins."""
+        return self.start.date()
+
+    @property
+    def last_day(self) -> date:
+        """The day on which it ends."""
+        return max(self.day, (self.end - timedelta(microseconds=1)).date())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -25,6 +25,18 @@ _LARGE = 3.0  # billions of parameters from which a model tells by itself what m
 
 _PACKAGED_CONFIGS = Path(__file__).with_name("configs")
 _CHECKOUT_CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+def moment(text: str) -> datetime:
+    """A moment in ISO 8601, naive when it names no zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no moment; write one as 2026-01-09T08:00 or 2026-01-09T08:00+01:00") from error
 
 
 def config_directory() -> Path:
@@ -81,6 +93,15 @@ class Settings(BaseSettings):
     )
     timezone: str | None = Field(
         None, description="the household's zone, as `Europe/Berlin`, for dates without one; default the machine's"
+    )
+
+    # The family's calendar.
+    calendars: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (), description="calendars as `.ics` files and folders of them, separated by commas; the extra `calendar`"
+    )
+    week_start: Literal["monday", "sunday", "saturday"] = Field("monday", description="the day on which weeks begin")
+    now: datetime | None = Field(
+        None, description="the present moment, as `2026-01-09T08:00`, for trying things out; default the clock's"
     )
 
     # The embedding model.
@@ -156,7 +177,9 @@ class Settings(BaseSettings):
     warm_up: bool = Field(True, description="whether the service loads both models when it starts")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
 
-    @field_validator("allow_public_hosts", "allowed_hosts", "newsletter_senders", "email_senders", mode="before")
+    @field_validator(
+        "allow_public_hosts", "allowed_hosts", "newsletter_senders", "email_senders", "calendars", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
@@ -185,6 +208,16 @@ class Settings(BaseSettings):
             return value and ZoneInfo(value).key
         except (LookupError, ValueError, OSError) as error:
             raise ValueError(f"no time zone is called {value!r}; names look like Europe/Berlin") from error
+
+    @field_validator("now", mode="before")
+    @classmethod
+    def _iso_moment(cls, value: object) -> object:
+        return moment(value) if isinstance(value, str) else value
+
+    @field_validator("calendars")
+    @classmethod
+    def _expand_homes(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path.expanduser() for path in value)
 
     @field_validator("chroma_db_path", "data_dir", "embed_model_path", "llm_model_path")
     @classmethod
@@ -243,3 +276,11 @@ class Settings(BaseSettings):
     def zone(self) -> tzinfo:
         """The household's time zone."""
         return ZoneInfo(self.timezone) if self.timezone else tz.tzlocal()
+
+    def local(self, moment: datetime) -> datetime:
+        """A moment in the household's zone; a naive one is taken to be in it already."""
+        return moment.astimezone(self.zone) if moment.tzinfo else moment.replace(tzinfo=self.zone)
+
+    def present(self) -> datetime:
+        """The household's local time: ``now`` when it is set, else the clock's."""
+        return datetime.now(self.zone) if self.now is None else self.local(self.now)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from brain_pipeline.index.invitations import Invitation, Invitations
 from brain_pipeline.index.keywords import Entry, KeywordIndex
 from brain_pipeline.index.metadata import FINGERPRINT, DateOrder, MetadataReader, date_order
 from brain_pipeline.index.sqlite import Database, Outdated
@@ -39,6 +40,7 @@ class Catalog:
         self.settings = settings
         self.store = Store(settings)
         self._keywords: KeywordIndex | None = None
+        self._invitations: Invitations | None = None
         self._stamp = ""
         self._rows = 0  # in the collection when the keyword index was last in step with it
         self._writing = 0
@@ -49,6 +51,9 @@ class Catalog:
         """Closes both; using the catalog again opens them again."""
         with self._opening:
             self._close_keywords()
+            if self._invitations is not None:
+                self._invitations.close()
+            self._invitations = None
             self.store.close()
 
     @property
@@ -116,8 +121,37 @@ class Catalog:
         reader = self._reading("month")
         return (value for row in self.store.rows() for value in reader.dates(row.metadata))
 
+    def invitations(self) -> list[Invitation]:
+        """What the mails that are held told of calendars; no file is made, and none read when there is none."""
+        kept = self._kept_invitations()
+        told = kept.all() if kept else []
+        keywords = self.keywords() if told else None
+        held = keywords.passages(each.id for each in told) if keywords else {}
+        return [each for each in told if each.id in held]
+
+    def keep_invitations(self, mails: Mapping[str, Invitation | None]) -> None:
+        """Keeps what mails told of calendars, by the ids of their first chunks; None where one tells nothing."""
+        kept = self._kept_invitations(create=any(mails.values()))
+        if kept is not None:
+            kept.keep(mails)
+
+    def _kept_invitations(self, *, create: bool = False) -> Invitations | None:
+        path = self._file_beside("calendar")
+        with self._opening:
+            if self._invitations is None and (create or path.is_file()):
+                try:
+                    self._invitations = Invitations(path)
+                except Outdated:
+                    log.warning("%s is damaged and begun anew; ingest the mail again for its invitations", path)
+                    Database.delete(path)
+                    self._invitations = Invitations(path)
+            return self._invitations
+
     def _keyword_file(self) -> Path:
-        name = f"brain.keywords.{self.settings.collection}.sqlite3"
+        return self._file_beside("keywords")
+
+    def _file_beside(self, kind: str) -> Path:
+        name = f"brain.{kind}.{self.settings.collection}.sqlite3"
         if self.settings.chroma_url is None:
             return self.settings.db_path / name
         server = hashlib.sha256(self.settings.chroma_url.encode()).hexdigest()[:16]
@@ -202,3 +236,4 @@ class Catalog:
             self.store.delete(gone)
             if keywords is not None:
                 keywords.remove(gone)
+        self.keep_invitations(dict.fromkeys(gone))

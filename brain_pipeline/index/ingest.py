@@ -14,6 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.chunk import Chunk, chunk_id, chunk_mail
+from brain_pipeline.index.invitations import Invitation, invitation
 from brain_pipeline.index.metadata import CHUNK_COUNT, CONTENT_HASH, DOCUMENT_ID, FINGERPRINT
 from brain_pipeline.index.store import Metadata
 from brain_pipeline.models.tokens import token_counter
@@ -87,12 +88,16 @@ def _changes(
     seen: set[str] = set()
     for group in _grouped(messages, MAILS_AT_ONCE):
         read: list[list[Chunk]] = []
+        told: dict[str, Invitation | None] = {}
         for origin, mail in group:
             if isinstance(mail, Skip):
                 report.skipped.append((origin, mail.reason))
                 on_progress(report)
             else:
                 read.append(chunk_mail(mail, zone=catalog.settings.zone, count=token_counter()))
+                id_ = read[-1][0].row.id
+                told.setdefault(id_, invitation(id_, mail, catalog.settings.zone))
+        catalog.keep_invitations(told)
         stored = {row.id: row.metadata for row in catalog.store.get([chunks[0].row.id for chunks in read])}
         for chunks in read:
             if change := _change(chunks, stored, catalog, seen, report):
