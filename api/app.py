@@ -42,6 +42,7 @@ def create_app(settings: Settings | None = None, brain: Brain | None = None) -> 
         app.include_router(APIRouter(lifespan=warming(own)))  # after the other, since what starts last ends first
     add_page(app)
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["health"], summary="Whether the service runs")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}

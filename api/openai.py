@@ -183,7 +183,7 @@ def models() -> ModelList:
     summary="Ask the household's mail as one asks a chat model",
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **{status: {"model": FailureBody} for status in (408, 413, 422, 503)},
+        **{status: {"model": FailureBody} for status in (400, 408, 413, 422, 503)},
     },
 )
 async def complete(request: Request, brain: TheBrain, asked: ChatRequest) -> Response | Completion:

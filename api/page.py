@@ -50,6 +50,7 @@ def _rendered(question: str, kind: str, state: str = "idle", status: int = 200, 
     return HTMLResponse(html, status, {"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
 
+@router.head("/")
 @router.get("/")
 def page(q: Question = "", source: str = "all") -> HTMLResponse:
     """The page, with a question in its box when the link holds one."""

@@ -20,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from api.schemas import AnswerBody, DetailBody, IngestBody, StatsBody, UnavailableBody
+from api.schemas import AnswerBody, DetailBody, ForgottenBody, IngestBody, StatsBody, UnavailableBody
 from brain_pipeline.ask.pipeline import LONGEST_QUESTION
 from brain_pipeline.brain import Brain, open_brain
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
@@ -165,6 +165,20 @@ def ingest(
         report = brain.ingest(iter_messages([Path(folder)]))
         report.skipped = [(_uploaded_name(origin, folder), reason) for origin, reason in report.skipped]
     return IngestBody.of(report)
+
+
+@router.delete(
+    "/brain/emails",
+    response_model=ForgottenBody,
+    summary="Delete an email",
+    responses={422: {"model": DetailBody}, 503: {"model": UnavailableBody}},
+)
+def forget(
+    brain: TheBrain,
+    id: Annotated[str, Query(description="its Message-ID, as `<...>`", min_length=1)],  # noqa: A002
+) -> ForgottenBody:
+    """Deletes all that is stored of an email; nothing when there is no such email."""
+    return ForgottenBody(chunks=brain.forget(id))
 
 
 def _save(file: UploadFile, folder: Path) -> None:

@@ -216,6 +216,12 @@ class SkippedBody(BaseModel):
     reason: str
 
 
+class ForgottenBody(BaseModel):
+    """What was deleted."""
+
+    chunks: int = Field(ge=0, description="stored passages that were deleted; 0 when there was no such email")
+
+
 class IngestBody(BaseModel):
     """What became of uploaded mail, message by message."""
 

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import httpx
 
-from brain_pipeline.errors import BrainError, BrainUnavailable, InvalidRequest
+from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest
+from brain_pipeline.models.guard import is_household
 from brain_pipeline.records import Answer, Found, Piece, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
@@ -29,6 +30,11 @@ class RemoteBrain:
     """
 
     def __init__(self, settings: Settings, url: str) -> None:
+        if not is_household(httpx.URL(url).host):  # a file says where; mail and token go nowhere else
+            raise ConfigError(
+                f"The database {settings.db_path} is said to be served at {url}, which is outside the household. Stop "
+                "that process, or delete brain.owner.json in that folder."
+            )
         self.settings = settings
         token = settings.api_token
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
@@ -119,6 +125,11 @@ class RemoteBrain:
             report.skipped += [(names.get(one["origin"], one["origin"]), one["reason"]) for one in done["skipped"]]
             on_progress(report)
         return report
+
+    def forget(self, email: str) -> int:
+        """Deletes an email; see ``Brain.forget``."""
+        deleted: int = self._send("DELETE", "/brain/emails", params={"id": email})["chunks"]
+        return deleted
 
     def _send(self, method: str, path: str, **request: Any) -> Any:
         with self._unreachable():

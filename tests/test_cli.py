@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -210,16 +211,23 @@ def _answers(url):
 
 
 def test_while_a_brain_is_served_the_commands_hand_their_work_to_it(brain, served, slip, tmp_path):
-    # Nothing exists yet, so the server owns nothing: the first mail makes the database, through the server.
-    upload = {"files": ("slip.eml", slip.read_bytes(), "message/rfc822")}
-    assert httpx.post(f"{served}/brain/ingest", files=upload).json() == {
-        "new": 1,
-        "updated": 0,
-        "unchanged": 0,
-        "skipped": [],
-    }
+    # Nothing exists yet: the first mail makes the database, through the server, which creates nothing by itself.
+    assert not Settings.load().db_path.exists()
+    assert "0 emails" in brain("stats")[1]
+    code, _, err = brain("serve", "--port", "0")
+    assert code == 1
+    assert f"which serves {served}" in err
+    assert not Settings.load().db_path.exists()
+    assert brain("ingest", slip)[:2] == (0, "1 new, 0 updated, 0 unchanged, 0 skipped\n")
     owner = Ownership(Settings.load().db_path).elsewhere()
     assert (owner.url, owner.pid != os.getpid()) == (served, True)
+    upload = {"files": ("slip.eml", slip.read_bytes(), "message/rfc822")}
+    assert httpx.post(f"{served}/brain/ingest", files=upload).json() == {
+        "new": 0,
+        "updated": 0,
+        "unchanged": 1,
+        "skipped": [],
+    }
     second = tmp_path / "vet.eml"
     second.write_bytes(
         slip.read_bytes().replace(b"slip@", b"vet@").replace(b"field trip the kids need", b"vet we bring")
@@ -234,6 +242,8 @@ def test_while_a_brain_is_served_the_commands_hand_their_work_to_it(brain, serve
     assert "2 emails" in brain("stats")[1]
     assert f"which serves it at {served}" in brain("doctor")[1]
     assert brain("ask", " ")[0] == 1
+    assert brain("forget", "vet@school.example", "--yes")[:2] == (0, "deleted vet@school.example, 1 passage\n")
+    assert httpx.get(f"{served}/brain/stats").json()["total_documents"] == 1
     code, _, err = brain("serve", "--port", "0")
     assert code == 1
     assert f"in use by process {owner.pid}" in err
@@ -245,3 +255,17 @@ def test_an_upload_that_is_no_mail_is_named(served):
     assert (body["new"], len(body["skipped"])) == (0, 2)
     assert all(Path(skipped["origin"]).parts[0] != "/" for skipped in body["skipped"])
     assert httpx.post(f"{served}/brain/ingest").status_code == 422
+
+
+def test_an_email_is_forgotten_when_that_is_confirmed(brain, slip, monkeypatch):
+    brain("ingest", slip)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert brain("forget", "<slip@school.example>")[0] == 1
+    assert "1 emails" in brain("stats")[1]
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    code, out, _ = brain("forget", "<slip@school.example>")
+    assert (code, out.strip()) == (0, "deleted <slip@school.example>, 1 passage")
+    assert "0 emails" in brain("stats")[1]
+    code, _, err = brain("forget", "<slip@school.example>", "-y")
+    assert code == 1
+    assert "There is no email <slip@school.example>" in err

@@ -187,6 +187,7 @@ def test_stats_count_emails_and_need_no_model_server(client, ollama):
 
 def test_healthz(client):
     assert client.get("/healthz").json() == {"status": "ok"}
+    assert [client.head(path).status_code for path in ("/", "/healthz")] == [200, 200]
 
 
 FAULTS = [

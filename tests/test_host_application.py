@@ -23,7 +23,7 @@ from brain_pipeline.brain import Brain
 from brain_pipeline.errors import ConfigError
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
-OURS = {"/brain/query", "/brain/query/stream", "/brain/source/{id}", "/brain/stats", "/brain/ingest"}
+OURS = {"/brain/query", "/brain/query/stream", "/brain/source/{id}", "/brain/stats", "/brain/ingest", "/brain/emails"}
 
 
 def host(*, with_brain: bool) -> FastAPI:

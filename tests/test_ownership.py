@@ -44,6 +44,7 @@ def others(tmp_path):
         started.append(subprocess.Popen([sys.executable, "-c", program, tmp_path], **piped))  # noqa: S603
         assert started[-1].stdout.readline()
 
+    start.started = started
     yield start
     for process in started:
         process.kill()
@@ -111,3 +112,33 @@ def test_whoever_reads_the_owner_reads_all_of_it(ownership):
             writer.join()
         ownership.announce("")
         ownership.give_up()
+
+
+CLAIMS = HOLDS.replace("ownership.take()\n", "")
+
+
+def test_a_service_claims_a_database_that_is_not_there_and_its_end_gives_it_up(tmp_path, others, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ownership = Ownership(tmp_path)
+    assert ownership.elsewhere() is None
+    others(CLAIMS)
+    assert ownership.elsewhere().url == "http://127.0.0.1:9"
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+    with pytest.raises(StoreLocked, match=r"which serves http://127\.0\.0\.1:9"):
+        ownership.announce("http://127.0.0.1:10")
+    ownership.take()  # a claim opens nothing, so it keeps nobody from opening
+    ownership.give_up()
+    others.started[-1].kill()
+    others.started[-1].wait()
+    assert ownership.elsewhere() is None
+    ownership.announce("http://127.0.0.1:10")
+    assert Ownership(tmp_path).elsewhere() is None  # it is this process's own
+    ownership.announce("")
+
+
+def test_without_a_cache_folder_nothing_is_claimed(tmp_path, monkeypatch, caplog):
+    (tmp_path / "cache").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Ownership(tmp_path).announce("http://127.0.0.1:10")
+    assert "no claim" in caplog.text
+    Ownership(tmp_path).announce("")

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from live import served
 
 from brain_pipeline import remote
-from brain_pipeline.errors import BrainUnavailable
+from brain_pipeline.errors import BrainUnavailable, ConfigError
 from brain_pipeline.records import RawMessage
 from brain_pipeline.remote import RemoteBrain
 from brain_pipeline.settings import Settings
@@ -38,3 +38,9 @@ def test_an_ingestion_is_waited_for_as_long_as_it_takes_and_a_question_is_not(sl
         assert brain.ingest([RawMessage("x", b"Subject: x\n\nx")], on_progress=lambda _: None).new == 1
         with pytest.raises(BrainUnavailable):
             brain.stats()
+
+
+@pytest.mark.parametrize("url", ["http://198.51.100.7:8000", "http://brain.example:8000", "nonsense"])
+def test_mail_is_handed_to_nobody_outside_the_household(url):
+    with pytest.raises(ConfigError, match="outside the household"):
+        RemoteBrain(Settings.load(), url)

@@ -39,9 +39,13 @@ def unsupported(answer: str, question: str, sources: Sequence[Source], today: da
     if _TODAY.search(answer):
         held |= of_day(today) | {("part", Decimal(today.year))}
     invented = {figure for figure, readings in claims(answer) if not readings & held}
-    named = weekdays("\n".join([resolved, *map(_told, sources)])) | weekdays_of_days(resolved, today)
-    named = named.union(*(weekdays_of_days(f"{source.subject}\n{source.passage}", source.day) for source in sources))
-    return invented | {day_name[day] for day in weekdays(answer) - named}
+    told = [f"{source.subject}\n{source.passage}" for source in sources]
+    named = weekdays("\n".join([resolved, *told])) | weekdays_of_days(resolved, today)
+    named = named.union(*(weekdays_of_days(text, source.day) for text, source in zip(told, sources, strict=True)))
+    if not named:  # where no day is told, a weekday contradicts nothing
+        return invented
+    sent = {source.day.weekday() for source in sources if source.day}
+    return invented | {day_name[day] for day in weekdays(answer) - named - sent}
 
 
 def _held(source: Source) -> set[Reading]:

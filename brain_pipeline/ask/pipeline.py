@@ -164,7 +164,7 @@ class Pipeline:
         """
         question = question.strip()
         if not question:
-            raise InvalidRequest("The question is empty. Send one in q, as in ?q=When is the school play?")
+            raise InvalidRequest("The question is empty. Ask one, such as: When is the school play?")
         if len(question) > LONGEST_QUESTION:
             raise InvalidRequest(f"The question has {len(question):,} characters; send at most {LONGEST_QUESTION:,}.")
         if top_k is not None and top_k < 1:

@@ -282,14 +282,15 @@ class Brain:
             )
 
     def forget(self, email: str) -> int:
-        """Deletes an email, by its Message-ID or by the ``email`` of one of its sources.
+        """Deletes an email, by its Message-ID, with or without ``<>``, or by the ``email`` of one of its sources.
 
         Returns:
             How many chunks were deleted, 0 when there is no such email.
         """
         with self._ingesting:
             keywords = self.catalog.keywords()
-            ids = keywords.ids(email=email) if keywords and email else set()
+            names = (email, f"<{email}>") if keywords and email else ()
+            ids = {id_ for name in names for id_ in keywords.ids(email=name)} if keywords else set()
             self.catalog.delete(ids)
         return len(ids)
 
