@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -95,7 +96,12 @@ def service(
 ) -> Iterator[Service]:
     """Runs ``python`` with these arguments until the end, ``under`` a profiler perhaps; it must print its URL."""
     process = subprocess.Popen(
-        [*under, sys.executable, *command], env=environment(more), stdout=subprocess.PIPE, text=True, cwd=TESTS.parent
+        [*under, sys.executable, *command],
+        env=environment(more),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=TESTS.parent,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -104,7 +110,7 @@ def service(
             raise Failed(f"{' '.join(command)} ended with status {process.wait()} before it served anything.")
         yield Service(process, url)
     finally:
-        _end(process)
+        _end(process, signal.SIGINT if under else signal.SIGTERM)  # at which a profiler writes what it has seen
 
 
 @contextmanager
@@ -152,12 +158,15 @@ def _await(running: Service, path: str, **parameters: str) -> None:
             return
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
+def _end(process: subprocess.Popen[str], how: signal.Signals = signal.SIGTERM) -> None:
+    """Ends a process and those that it started."""
     try:
-        process.wait(10)
+        os.killpg(process.pid, how)
+        process.wait(20)
+    except ProcessLookupError:
+        process.wait()
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if process.stdout is not None:
         process.stdout.close()
@@ -171,7 +180,12 @@ def chroma_server(folder: str) -> Iterator[Service]:
         port = free.getsockname()[1]
     command = [chroma, "run", "--path", folder, "--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(
-        command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+        command,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     running = Service(process, f"http://127.0.0.1:{port}")
     try:
