@@ -45,6 +45,7 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
             log_level=settings.log_level,
             access_log=False,  # it would write down every question
             server_header=False,
+            ws="none",  # there are none; looking for a library that speaks them takes time and may warn
             timeout_keep_alive=75,  # longer than clients keep one idle: else it closes as they ask again
         )
         try:

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 def served(app: FastAPI) -> Iterator[str]:
     """The URL at which ``app`` is served."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=2))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="live")
         thread.start()
         try:
