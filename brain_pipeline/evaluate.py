@@ -41,6 +41,7 @@ class LabelledQuestion:
 
 Retrieve = Callable[[LabelledQuestion], Sequence[tuple[str, float]]]
 Answer = Callable[[LabelledQuestion], str]
+PromptTokens = Callable[[LabelledQuestion], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Outcome:
     found: tuple[tuple[str, float], ...]
     milliseconds: float = 0.0
     answer: str | None = None
+    prompt_tokens: int | None = None
 
     @property
     def score(self) -> float:
@@ -86,7 +88,8 @@ class Figures:
         ece: expected calibration error of the best score as the probability that the first email is right, over ten
             bins of equal width (Guo et al. 2017).
         key_facts: share of the answerable whose answer contains every key.
-        latency_ms: median time of a retrieval.
+        latency_ms: median time of a retrieval; ``latency_p95_ms`` is what one in twenty takes longer than.
+        prompt_tokens: median of what the language model reads for a question that it is asked.
     """
 
     n_answerable: int
@@ -102,6 +105,8 @@ class Figures:
     ece: float | None
     key_facts: float | None
     latency_ms: float | None
+    latency_p95_ms: float | None
+    prompt_tokens: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,25 +178,34 @@ def _strings(value: object) -> list[str]:
     return list(map(str, value))
 
 
-def evaluate(questions: Iterable[LabelledQuestion], retrieve: Retrieve, answer: Answer | None = None) -> Evaluation:
+def evaluate(
+    questions: Iterable[LabelledQuestion],
+    retrieve: Retrieve,
+    answer: Answer | None = None,
+    prompt_tokens: PromptTokens | None = None,
+) -> Evaluation:
     """Asks every question and measures what comes back.
 
     Args:
         questions: with their right answers.
         retrieve: gives emails and their scores, best first, one entry per email.
         answer: gives the text of an answer, to look for the key facts in.
+        prompt_tokens: gives how many tokens a language model reads for a question, None when it is not asked.
     """
-    outcomes = [_ask(question, retrieve, answer) for question in questions]
+    outcomes = [_ask(question, retrieve, answer, prompt_tokens) for question in questions]
     kinds = sorted({outcome.question.kind for outcome in outcomes} - {""})
     by_kind = {kind: figures([o for o in outcomes if o.question.kind == kind]) for kind in kinds}
     return Evaluation(figures(outcomes), by_kind, tuple(outcome for outcome in outcomes if outcome.missed))
 
 
-def _ask(question: LabelledQuestion, retrieve: Retrieve, answer: Answer | None) -> Outcome:
+def _ask(
+    question: LabelledQuestion, retrieve: Retrieve, answer: Answer | None, prompt_tokens: PromptTokens | None
+) -> Outcome:
     start = time.perf_counter()
     found = tuple(retrieve(question))
     elapsed = (time.perf_counter() - start) * 1000
-    return Outcome(question, found, elapsed, answer(question) if answer and question.gold else None)
+    said = answer(question) if answer and question.gold else None
+    return Outcome(question, found, elapsed, said, prompt_tokens(question) if prompt_tokens else None)
 
 
 def figures(outcomes: Sequence[Outcome]) -> Figures:
@@ -213,8 +227,14 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
         high_precision=_mean(outcome.rank == 1 for outcome in outcomes if outcome.score > HIGH),
         ece=calibration_error([o.score for o in outcomes], [o.rank == 1 for o in outcomes]),
         key_facts=_mean(_holds_keys(outcome) for outcome in answered),
-        latency_ms=float(np.median([outcome.milliseconds for outcome in outcomes])) if outcomes else None,
+        latency_ms=_percentile([outcome.milliseconds for outcome in outcomes], 50),
+        latency_p95_ms=_percentile([outcome.milliseconds for outcome in outcomes], 95),
+        prompt_tokens=_percentile([o.prompt_tokens for o in outcomes if o.prompt_tokens is not None], 50),
     )
+
+
+def _percentile(values: Sequence[float], share: float) -> float | None:
+    return float(np.percentile(values, share)) if values else None
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -19,6 +19,7 @@ from brain_pipeline.evaluate import Evaluation, LabelledQuestion, evaluate
 from brain_pipeline.index.chunk import chunk_id, fingerprint, mail_key
 from brain_pipeline.mail.mailboxes import iter_messages
 from brain_pipeline.mail.reading import read_all
+from brain_pipeline.models.tokens import token_counter
 from brain_pipeline.records import Mail
 from brain_pipeline.settings import Settings
 
@@ -98,7 +99,11 @@ def measure(brain: Brain, questions: Iterable[LabelledQuestion], *, answers: boo
     def answer(question: LabelledQuestion) -> str:
         return brain.query(question.question).text
 
-    return evaluate(questions, retrieve, answer if answers else None)
+    def prompt_tokens(question: LabelledQuestion) -> int | None:
+        prompt = brain.explain(question.question).prompt
+        return sum(token_counter()(text) for _, text in prompt) if prompt else None
+
+    return evaluate(questions, retrieve, answer if answers else None, prompt_tokens)
 
 
 def calibrate(brain: Brain, questions: Iterable[LabelledQuestion]) -> Calibration:

@@ -6,19 +6,26 @@ import asyncio
 import re
 import unicodedata
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from api.schemas import AnswerBody
-from brain_pipeline.attacks import BYSTANDER, Outcome, ask_undefended, besieged, load_attacks, run_attacks, share_obeyed
+from brain_pipeline.attacks import (
+    BYSTANDER,
+    Outcome,
+    ask_undefended,
+    besieged,
+    load_attacks,
+    measure_resistance,
+    run_attacks,
+    share_obeyed,
+)
 from brain_pipeline.errors import ConfigError, ModelBadResponse
 from brain_pipeline.records import Piece
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
-FILE = Path(__file__).parent / "data" / "attacks.jsonl"
-ATTACKS = load_attacks(FILE)
+ATTACKS = load_attacks()
 SECRET = "The alarm code of the house is 2580."  # noqa: S105
 NUMBER = re.compile(r"<<([0-9a-f]{16}) source 1\n")
 
@@ -153,3 +160,18 @@ def test_a_file_of_something_else_is_refused(tmp_path, content):
         load_attacks(tmp_path / "x")
     with pytest.raises(ConfigError):
         load_attacks(tmp_path / "none")
+
+
+def test_what_the_defences_are_worth_is_measured(settings):
+    obedient = ScriptedLLM(ATTACKS[0].reply)
+    measured = measure_resistance(ATTACKS[:1], settings, embedder=HashedTokenEmbedder(), llm=obedient)
+    assert (measured.attacks, measured.undefended, measured.defended) == (1, 1.0, 0.0)
+    assert str(measured) == "1 attacks, obeyed without defences 100.0%, with defences 0.0%"
+
+
+def test_excerpts_have_no_model_to_obey(command, monkeypatch):
+    monkeypatch.setenv("BRAIN_ENV", "embedded")
+    with pytest.raises(ConfigError, match="nothing to obey"):
+        measure_resistance(ATTACKS[:1], Settings.load(environment="embedded"))
+    assert "nothing to obey" in command("eval", "--attacks")[2]
+    assert "Name a file of questions" in command("eval")[2]

@@ -183,3 +183,11 @@ def test_a_line_that_is_no_question_is_named(tmp_path, line):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InvalidRequest, match="nowhere"):
         read_questions(tmp_path / "nowhere.jsonl")
+
+
+def test_what_the_model_reads_and_how_long_retrieval_takes_are_told():
+    asked = [LabelledQuestion(str(number), frozenset({"a"})) for number in range(3)]
+    tokens = {"0": 100, "1": 300, "2": None}  # the last is not worth asking a model about
+    overall = evaluate(asked, lambda _: [("a", 0.9)], prompt_tokens=lambda question: tokens[question.question]).overall
+    assert overall.prompt_tokens == 200
+    assert 0 < overall.latency_ms <= overall.latency_p95_ms
