@@ -20,6 +20,7 @@ from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings as ChromaSettings
 from chromadb.config import System
 from chromadb.errors import ChromaError, error_types
+from typing_extensions import override
 
 from brain_pipeline.errors import BrainError, StoreError
 from brain_pipeline.index.hnsw import damage
@@ -201,6 +202,11 @@ def open_server(settings: Settings) -> Client:
                 ),
             )
             patient.close()
+
+        @override
+        def stop(self) -> None:
+            super().stop()
+            self._session.close()  # which Chroma's own client leaves open
 
     # Chroma's own client waits for ever, and no setting changes that. It is looked up by this name.
     with _OPENING:

@@ -62,17 +62,20 @@ class Store:
         """The database's path, or the server's URL."""
         return self.settings.chroma_url or str(self.settings.db_path)
 
-    def collection(self, *, create: bool = False, remember: Metadata | None = None) -> Collection | None:
+    def collection(
+        self, *, create: bool = False, remember: Metadata | None = None, space: str = "cosine"
+    ) -> Collection | None:
         """The Chroma collection, or None when there is none and ``create`` is false.
 
         Args:
-            create: make the database and the collection (cosine space) when they are missing.
+            create: make the database and the collection when they are missing.
             remember: what a collection made here keeps of its making, in its metadata.
+            space: the distance of a collection made here.
         """
         with self._opening:
             if self._collection is None and (create or self._database_exists()):
                 with self._foreign_errors():
-                    self._collection = self._open(create=create, remember=remember)
+                    self._collection = self._open(create=create, remember=remember, space=space)
             return self._collection
 
     def close(self) -> None:
@@ -87,7 +90,7 @@ class Store:
     def _database_exists(self) -> bool:
         return self.settings.chroma_url is not None or (self.settings.db_path / DATABASE).is_file()
 
-    def _open(self, *, create: bool, remember: Metadata | None) -> Collection | None:
+    def _open(self, *, create: bool, remember: Metadata | None, space: str) -> Collection | None:
         if self._client is None:
             self._client = self._connect()
         try:
@@ -98,7 +101,7 @@ class Store:
         return self._client.create_collection(
             self.settings.collection,
             metadata=dict(remember) if remember else None,
-            configuration={"hnsw": {"space": "cosine"}},
+            configuration={"hnsw": {"space": space}},
             embedding_function=None,
         )
 
@@ -237,7 +240,7 @@ class Store:
         """
 
         def query(collection: Collection) -> dict[str, float]:
-            known = _space(collection) == "cosine"
+            known = space_of(collection) == "cosine"
             wanted: Include = ["distances" if known else "embeddings"]
             found: Any = collection.query(query_embeddings=vector[np.newaxis], n_results=limit, include=wanted)
             ids = found["ids"][0]
@@ -343,7 +346,7 @@ def _best_first(ids: Sequence[str], cosines: NDArray[np.float64]) -> dict[str, f
     return {ids[i]: float(cosines[i]) for i in np.argsort(-cosines, kind="stable")}
 
 
-def _space(collection: Collection) -> str:
+def space_of(collection: Collection) -> str:
     """The collection's distance. Of one from before Chroma 1.0, only the metadata tells the truth."""
     told = (collection.metadata or {}).get("hnsw:space")
     return str(told or (collection.configuration_json.get("hnsw") or {}).get("space"))
