@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,12 +38,14 @@ class Database:
         self.path = path
         self._name = name
         self._writing, self._reading = threading.Lock(), threading.Lock()
-        with self._foreign_errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer, self._reader = self._connect(), self._connect()
-        with self.transaction() as writer:
-            if not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                create(writer)
+        with ExitStack() as undo:
+            with self._foreign_errors():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer, self._reader = (undo.enter_context(closing(self._connect())) for _ in range(2))
+            with self.transaction() as writer:
+                if not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    create(writer)
+            undo.pop_all()
 
     @staticmethod
     def delete(path: Path) -> None:
@@ -65,9 +67,12 @@ class Database:
             self._writer.close()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        with ExitStack() as undo:
+            connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
+            undo.enter_context(closing(connection))
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            undo.pop_all()
         return connection
 
     @contextmanager
