@@ -27,7 +27,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     ]
 )
 
-KINDS = {"all": "Everything", "email": "Emails", "newsletter": "Newsletters"}
+KINDS = {"all": "Everything", "email": "Emails", "newsletter": "Newsletters", "calendar": "Calendar"}
 
 _page = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True

@@ -6,15 +6,16 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
-from dateutil import tz
 
 from brain_pipeline.ask.answer import HIGH, LOW
 from brain_pipeline.errors import InvalidRequest
+from brain_pipeline.settings import moment
 
 _BINS = 10  # of equal width, for the calibration error
 _SHOWN = 60  # characters of a question in a table
@@ -30,6 +31,7 @@ class LabelledQuestion:
         keys: what a right answer must contain.
         kind: what figures are broken down by.
         now: when it is asked; None for the present.
+        zone: where it is asked, which tells what day that is; None for the household's zone.
     """
 
     question: str
@@ -37,6 +39,15 @@ class LabelledQuestion:
     keys: tuple[str, ...] = ()
     kind: str = ""
     now: datetime | None = None
+    zone: tzinfo | None = None
+
+    @property
+    def asked(self) -> datetime | None:
+        """``now`` as a clock where it is asked shows it, to be taken for the household's."""
+        if self.now is None or self.zone is None:
+            return self.now
+        local = self.now.astimezone(self.zone) if self.now.tzinfo else self.now
+        return local.replace(tzinfo=None)
 
 
 Retrieve = Callable[[LabelledQuestion], Sequence[tuple[str, float]]]
@@ -156,15 +167,13 @@ def read_baseline(path: Path) -> Mapping[str, Any]:
 def _read(line: str, where: str) -> LabelledQuestion:
     try:
         row = json.loads(line)
-        now = datetime.fromisoformat(row["now"]) if row.get("now") else None
-        if now is not None and now.tzinfo is None and row.get("zone"):
-            now = now.replace(tzinfo=tz.gettz(row["zone"]))
         return LabelledQuestion(
             question=str(row["question"]),
             gold=frozenset(_strings(row["gold"])),
             keys=tuple(_strings(row.get("keys") or [])),
             kind=str(row.get("kind") or row.get("type") or ""),
-            now=now,
+            now=moment(str(row["now"])) if row.get("now") else None,
+            zone=ZoneInfo(row["zone"]) if row.get("zone") else None,
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidRequest(

@@ -94,13 +94,13 @@ def measure(brain: Brain, questions: Iterable[LabelledQuestion], *, answers: boo
     """Asks a brain every question; with ``answers`` its language model too, which takes its time."""
 
     def retrieve(question: LabelledQuestion) -> Sequence[tuple[str, float]]:
-        return [(source.email, source.score) for source in brain.ranked(question.question, now=question.now)]
+        return [(source.email, source.score) for source in brain.ranked(question.question, now=question.asked)]
 
     def answer(question: LabelledQuestion) -> str:
-        return brain.query(question.question).text
+        return brain.query(question.question, now=question.asked).text
 
     def prompt_tokens(question: LabelledQuestion) -> int | None:
-        prompt = brain.explain(question.question).prompt
+        prompt = brain.explain(question.question, now=question.asked).prompt
         return sum(token_counter()(text) for _, text in prompt) if prompt else None
 
     return evaluate(questions, retrieve, answer if answers else None, prompt_tokens)
@@ -110,7 +110,7 @@ def calibrate(brain: Brain, questions: Iterable[LabelledQuestion]) -> Calibratio
     """Fits the score to labelled questions and keeps it with the collection; see ``ask.calibrate.fit``."""
     labelled = []
     for question in questions:
-        evidence = brain.evidence(question.question, now=question.now)
+        evidence = brain.evidence(question.question, now=question.asked)
         if evidence:
             right = np.array([email in question.gold for email in evidence])
             labelled.append(Labelled(np.vstack(list(evidence.values())), right))

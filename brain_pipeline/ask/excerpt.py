@@ -6,6 +6,7 @@ import asyncio
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from datetime import date
 from itertools import accumulate
 
 import numpy as np
@@ -15,16 +16,17 @@ from brain_pipeline.ask.figures import claims, known
 from brain_pipeline.ask.matches import best_part
 from brain_pipeline.ask.plain import PlainText
 from brain_pipeline.index.chunk import sentences
-from brain_pipeline.records import Source
+from brain_pipeline.records import CALENDAR, Source
 
 LENGTH, FURTHER = 320, 200  # characters of the best source's excerpt and of each further one's
 _LOOKED_AT = 2_000  # characters of a passage that are compared with the question; our own chunks have fewer
 _MOST_WINDOWS = 100  # texts to embed of a source whose lines are short
 INTRODUCTION = "From the emails, word for word:"
+CALENDAR_INTRODUCTION = "In the calendar:"
 
 
 async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedding) -> str:
-    """Of each source the sentences that best match the question, each source's in a line of its own.
+    """Of each source the sentences that best match the question, each source's in a line of its own; first the events.
 
     Args:
         question: in the person's own words.
@@ -34,6 +36,28 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     Raises:
         ModelError: the embedding model failed.
     """
+    mails = [source for source in sources if source.source_type != CALENDAR]
+    events = [source for source in sources if source.source_type == CALENDAR]
+    quoted = await _quotes(question, mails, embedder) if mails else []
+    return "\n".join([*_listed(events), *quoted])
+
+
+def _listed(events: Sequence[Source]) -> list[str]:
+    """Events with their days and times, soonest first as far as days tell."""
+    if not events:
+        return []
+    plain = PlainText(events)
+    in_order = sorted(events, key=lambda event: event.day or date.max)
+    return [CALENDAR_INTRODUCTION, *(plain.whole(_line(event)) for event in in_order)]
+
+
+def _line(event: Source) -> str:
+    when, _, more = event.passage.partition("\n")
+    where = more.partition("\n")[0].removeprefix("Where: ") if more.startswith("Where: ") else ""
+    return f"{when}: {event.subject}{f', {where}' if where else ''}"
+
+
+async def _quotes(question: str, sources: Sequence[Source], embedder: BaseEmbedding) -> list[str]:
     windows = await asyncio.to_thread(_all_windows, question, sources)
     asked = np.asarray(await embedder.aget_query_embedding(question))
     texts = [window for of_source in windows for window in of_source]
@@ -42,7 +66,7 @@ async def excerpt(question: str, sources: Sequence[Source], embedder: BaseEmbedd
     best = [max(of_source, key=lambda _: next(nearness)) for of_source in windows]
     plain = PlainText(sources)
     quotes = (_quoted(plain.whole(source.subject), text) for source, text in zip(sources, best, strict=True))
-    return "\n".join([INTRODUCTION, *quotes])
+    return [INTRODUCTION, *quotes]
 
 
 def quote(question: str, source: Source) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline import cells
 from brain_pipeline.ask.answer import LOW
+from brain_pipeline.ask.events import merged
 from brain_pipeline.ask.pipeline import WORTH, Pipeline, kind_of
 from brain_pipeline.ask.postprocess import Cap, OnePerEmail
 from brain_pipeline.ask.prompt import build_messages
@@ -101,7 +103,9 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
     return (*figures, source.subject or "(no subject)", day, candidate.removed, source.passage)
 
 
-async def explain(pipeline: Pipeline, question: str, *, top_k: int | None = None, source: str = "all") -> Explanation:
+async def explain(
+    pipeline: Pipeline, question: str, *, top_k: int | None = None, source: str = "all", now: datetime | None = None
+) -> Explanation:
     """What ``pipeline`` considers for a question, and why it sends what it sends; no language model is asked.
 
     Arguments and errors are those of ``Brain.aquery``.
@@ -109,17 +113,22 @@ async def explain(pipeline: Pipeline, question: str, *, top_k: int | None = None
     question, limit = pipeline.checked(question, top_k)
     if await asyncio.to_thread(pipeline.catalog.store.count) == 0:
         return Explanation(question, (), ())
+    now = now or pipeline.clock()
+    window = await asyncio.to_thread(pipeline.agenda.window, question, now)
+    events = await pipeline.events(question, source, now, window)
     kind = kind_of(source)
-    retriever = await asyncio.to_thread(pipeline.retriever, kind)
+    retriever = await asyncio.to_thread(pipeline.retriever, kind, now, window=window)
     trace = await retriever.trace(QueryBundle(question))
     traces = [trace]
     if kind is not None:
-        everything = await asyncio.to_thread(pipeline.retriever)
+        everything = await asyncio.to_thread(pipeline.retriever, now=now, window=window)
         traces.append(await everything.trace(QueryBundle(question)))
-    return await asyncio.to_thread(_explained, pipeline, question, limit, traces)
+    return await asyncio.to_thread(_explained, pipeline, question, limit, traces, events=events, now=now)
 
 
-def _explained(pipeline: Pipeline, question: str, limit: int, traces: list[Trace]) -> Explanation:
+def _explained(
+    pipeline: Pipeline, question: str, limit: int, traces: list[Trace], *, events: Sequence[Source], now: datetime
+) -> Explanation:
     trace, reader = traces[0], pipeline.catalog.reader
     removed: dict[str, str] = dict(_before_nodes(trace))
     left = {node.node_id for node in trace.nodes}
@@ -131,13 +140,18 @@ def _explained(pipeline: Pipeline, question: str, limit: int, traces: list[Trace
         before = {node.node_id for node in nodes}
         nodes = postprocessor.postprocess_nodes(nodes)
         removed |= dict.fromkeys(before - {node.node_id for node in nodes}, _reason(postprocessor))
-    found = tuple(map(pipeline.source_of, nodes))
+    mails = tuple(map(pipeline.source_of, nodes))
+    found = merged(events, mails, limit)
+    removed |= {mail.id: f"beyond the cap of {limit}, after events" for mail in mails if mail.id not in _ids(found)}
     sources = pipeline.readable(question, found)
-    read = {source.id for source in sources}
-    removed |= {source.id: _below(found[0].score) for source in found if source.id not in read}
-    messages = build_messages(question, sources, now=pipeline.clock(), boundary=secrets.token_hex(8)) if sources else ()
+    removed |= {source.id: _below(found[0].score) for source in found if source.id not in _ids(sources)}
+    messages = build_messages(question, sources, now=now, boundary=secrets.token_hex(8)) if sources else ()
     prompt = tuple((str(message.role.value), message.content or "") for message in messages)
     return Explanation(question, tuple(_candidates(pipeline, traces, removed)), prompt)
+
+
+def _ids(sources: Sequence[Source]) -> set[str]:
+    return {source.id for source in sources}
 
 
 def _before_nodes(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -183,4 +197,4 @@ def _candidates(pipeline: Pipeline, traces: list[Trace], removed: dict[str, str]
         node = NodeWithScore(node=as_node(rows[id_]), score=trace.scores[id_])
         [evidence] = features(trace.asked, [trace.cosines[id_]], [trace.passages[id_]])
         why = removed.get(id_, "") if id_ in wanted.scores else f"is {trace.passages[id_].kind}, which is not asked for"
-        yield Candidate(pipeline.source_of(node), float(evidence[0]), float(evidence[1]), why)
+        yield Candidate(pipeline.source_of(node), float(evidence[0]), min(float(evidence[1]), 1.0), why)

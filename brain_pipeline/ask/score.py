@@ -12,6 +12,7 @@ from brain_pipeline.ask.question import Floats, Question
 from brain_pipeline.index.keywords import Passage
 
 _UNINDEXED = Passage("", "", "", "")
+NEAR = 0.5  # of the log-odds, at most: a preference among mail that fits, no evidence by itself
 FEATURES = ("cosine", "coverage", "year_missing", "fact_missing", "length")
 
 
@@ -81,6 +82,12 @@ def _found(
     asked: Question, terms: Sequence[tuple[frozenset[str], float]], total: float, passage: Passage
 ) -> tuple[float, float, float]:
     held = sum(weight for forms, weight in terms if any(map(passage.holds, forms)))
+    if asked.when and asked.when.terms and asked.when.nearness(passage) == 1.0:  # "January 9" for "Friday"
+        held += sum(
+            weight
+            for n, (forms, weight) in enumerate(terms)
+            if n in asked.when.terms and not any(map(passage.holds, forms))
+        )
     return held / total, not all(map(passage.holds, asked.years)), not all(map(passage.holds, asked.facts))
 
 
@@ -99,7 +106,11 @@ def logistic(odds: Floats) -> Floats:
 
 
 def score(
-    asked: Question, cosines: Sequence[float], passages: Sequence[Passage | None], calibration: Calibration = MINILM
+    asked: Question,
+    cosines: Sequence[float],
+    passages: Sequence[Passage | None],
+    calibration: Calibration = MINILM,
+    preferences: Sequence[float] | None = None,
 ) -> Floats:
     """The relevance of each candidate, in [0, 1]; 0 throughout for a question that asks nothing, such as a greeting.
 
@@ -108,10 +119,18 @@ def score(
         cosines: between the question's vector and each candidate's, shape (n,).
         passages: the candidates' terms, in the same order; None for a chunk that is not in the keyword index.
         calibration: of the collection and its embedding model.
+        preferences: what else speaks for each candidate, in log-odds, shape (n,).
 
     Returns:
         Scores of shape (n,).
     """
     if not asked.forms:
         return np.zeros(len(cosines))
-    return logistic(logits(features(asked, cosines, passages), calibration))
+    preferred = NEAR * np.array([_nearness(asked, passage) for passage in passages])
+    if preferences is not None:
+        preferred = preferred + np.asarray(preferences)
+    return logistic(logits(features(asked, cosines, passages), calibration) + preferred)
+
+
+def _nearness(asked: Question, passage: Passage | None) -> float:
+    return asked.when.nearness(passage) if asked.when and passage else 0.0

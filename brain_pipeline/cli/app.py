@@ -44,6 +44,10 @@ Environment = Annotated[
     str | None, typer.Option("--env", "-e", help="Which configs/<name>.toml to use; default BRAIN_ENV, else staging.")
 ]
 
+Now = Annotated[
+    str | None, typer.Option(help="The moment to ask at, as 2026-01-09T08:00, in the household's zone; default now.")
+]
+
 
 def load_settings(environment: str | None, **overrides: Any) -> Settings:
     """The settings of the environment; those of ``overrides`` that are not None win."""

@@ -18,7 +18,7 @@ from typing import Any, Self
 from brain_pipeline.index.sqlite import Database, Outdated, batches, marks
 from brain_pipeline.index.terms import facts, terms
 
-FORMAT = "4"  # of the tables and of the terms: an index of another format is made anew
+FORMAT = "5"  # of the tables and of the terms: an index of another format is made anew
 _POSTINGS, _POSTINGS_SHARE = 2_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
 _SHORTEST_MISSPELT = 4
 _ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
@@ -38,11 +38,14 @@ _SCHEMA = (
     )""",
     # FTS5 would count a term's chunks by walking them, which takes long for a common one.
     "CREATE TABLE vocabulary (term TEXT PRIMARY KEY, chunks INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE changed (email TEXT PRIMARY KEY) WITHOUT ROWID",
     """CREATE TRIGGER passage_added AFTER INSERT ON passages BEGIN
         INSERT INTO words (rowid, head, body) VALUES (new.number, new.head, new.body);
+        INSERT OR IGNORE INTO changed VALUES (new.email);
     END""",
     """CREATE TRIGGER passage_removed AFTER DELETE ON passages BEGIN
         INSERT INTO words (words, rowid, head, body) VALUES ('delete', old.number, old.head, old.body);
+        INSERT OR IGNORE INTO changed VALUES (old.email);
     END""",
 )
 
@@ -137,7 +140,7 @@ class KeywordIndex:
             stamp: what the index was built from; see ``stamp``.
         """
         with self._change() as writer:
-            for table in ("vocabulary", "words", "passages"):
+            for table in ("vocabulary", "words", "passages", "changed"):
                 writer.execute(f"DROP TABLE IF EXISTS {table}")
             _create(writer)
             _insert(writer, entries)
@@ -186,13 +189,48 @@ class KeywordIndex:
         found = self._read("SELECT id FROM passages WHERE fingerprint = ? AND fingerprint != ''", [fingerprint])
         return [id_ for (id_,) in found]
 
-    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
-        """In how many chunks each of the given terms stands; 0 for those unknown."""
-        wanted = list(dict.fromkeys(words))
-        found = dict.fromkeys(wanted, 0)
-        for batch in batches(wanted):
-            found |= self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
+    def changed(self) -> list[str]:
+        """The emails that came, went or changed since ``settle`` was told of them."""
+        return [email for (email,) in self._read("SELECT email FROM changed WHERE email != ''")]
+
+    def emails_held(self) -> list[str]:
+        """Every email that a chunk belongs to, and those that went since ``settle`` was told of them."""
+        return [
+            email
+            for (email,) in self._read("SELECT email FROM passages WHERE email != '' UNION SELECT email FROM changed")
+        ]
+
+    def settle(self, emails: Iterable[str]) -> None:
+        """Notes that whoever follows the changes has seen these."""
+        with self._database.transaction() as writer:
+            writer.executemany("DELETE FROM changed WHERE email = ?", ((email,) for email in emails))
+
+    def passages_of(self, emails: Iterable[str]) -> dict[str, str]:
+        """The ids of the chunks of the given emails, each with its email."""
+        found: dict[str, str] = {}
+        for batch in batches(emails):
+            found |= self._read(f"SELECT id, email FROM passages WHERE email IN ({marks(batch)})", batch)  # noqa: S608
         return found
+
+    def emails_with(self, phrase: str) -> set[str]:
+        """The emails in which the given terms stand side by side."""
+        found = self._read(
+            "SELECT DISTINCT email FROM (SELECT rowid AS found FROM words WHERE words MATCH ?) JOIN passages"
+            " ON number = found",
+            [f'"{phrase}"'],
+        )
+        return {email for (email,) in found}
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        """In how many chunks each of the given terms stands; 0 for those unknown.
+
+        A phrase of several terms counts as often as the rarest of them, which is the most that it can.
+        """
+        wanted = {word: word.split() for word in words}
+        found = dict.fromkeys(chain.from_iterable(wanted.values()), 0)
+        for batch in batches(list(found)):
+            found |= self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
+        return {word: min((found[term] for term in parts), default=0) for word, parts in wanted.items()}
 
     def search(self, words: Sequence[str], limit: int) -> list[str]:
         """The ids of the chunks that hold any of the given terms, best first by BM25, at most ``limit``.

@@ -63,6 +63,12 @@ def date_words(day: date | None) -> str:
     return f"{day:%Y-%m-%d %A} {day.day} {day:%B %Y} {day.month}/{day.day}" if day else ""
 
 
+def day_terms(day: date) -> frozenset[str]:
+    """What a text calls a day, as terms and phrases of terms: ``januari 9``, ``9 januari``, ``1/9``."""
+    month, number = terms(f"{day:%B}")[0], str(day.day)
+    return frozenset({f"{month} {number}", f"{number} {month}", f"{day.month}/{number}"})
+
+
 _HELD = {
     "address": re.compile(
         r"\d\w*,? (?:\w+\.? ){0,3}(?:ave|avenue|blvd|boulevard|court|ct|drive|lane|ln|place|plaza|road|rd|street|way)\b"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brain_pipeline.cli.app import Environment, app, brain_of, err, load_settings, out, screen
+from brain_pipeline.cli.app import Environment, Now, app, brain_of, err, load_settings, out, screen
 from brain_pipeline.cli.show import answer_lines, lines
 
 if TYPE_CHECKING:
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 def ask(
     question: Annotated[str, typer.Argument(help="In plain words, in quotes.")],
     top_k: Annotated[int | None, typer.Option(help="Sources wanted at most.")] = None,
-    source: Annotated[str, typer.Option(help="email, newsletter or all.")] = "all",
+    source: Annotated[str, typer.Option(help="email, newsletter, calendar or all.")] = "all",
+    member: Annotated[str | None, typer.Option(help="Of the family: only their mail.")] = None,
+    now: Now = None,
     environment: Environment = None,
 ) -> None:
     """Ask a question."""
-    with brain_of(load_settings(environment)) as brain:
+    with brain_of(load_settings(environment, now=now)) as brain:
         if screen.is_terminal:
             import asyncio
 
-            answer = asyncio.run(watch(brain.astream(question, top_k=top_k, source=source)))
+            answer = asyncio.run(watch(brain.astream(question, top_k=top_k, source=source, member=member)))
         else:
-            answer = brain.query(question, top_k=top_k, source=source)
+            answer = brain.query(question, top_k=top_k, source=source, member=member)
             out.print(answer_lines(answer))
         if not answer.sources and not (held := brain.stats()).total_documents:
             err.print(
