@@ -10,7 +10,7 @@ apt = { $(if $(filter 0,$(shell id -u)),,sudo) sh -c \
 
 LOWEST := .venv-lowest
 
-.PHONY: run test test-browser test-lowest soak audit lint lock clean
+.PHONY: run test test-browser test-lowest bench bench-quick profile soak audit lint lock clean
 
 run: $(INSTALLED) ## Ingest the sample mailbox, ask it a question, serve it
 	@$(BIN)/brain demo
@@ -26,6 +26,16 @@ test-lowest: $(INSTALLED) ## Run the whole suite with the oldest versions that p
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[embedded,dev]'
 	$(LOWEST)/bin/python -m pytest
+
+bench: $(INSTALLED) ## Measure against the floor and the peers, about 25 minutes; ROWS="query-small load" for some of it
+	PYTHONPATH=tests $(BIN)/python -m bench --cache .bench $(ROWS)
+
+bench-quick: $(INSTALLED) ## The same with tiny sizes, to see that it works
+	PYTHONPATH=tests $(BIN)/python -m bench --quick
+
+profile: $(INSTALLED) ## Draw flame graphs of questions and of an ingestion: .bench/query.svg, .bench/ingest.svg
+	$(BIN)/pip install --quiet --requirement tests/bench/requirements.txt
+	PYTHONPATH=tests $(BIN)/python -m bench.profile .bench
 
 soak: $(INSTALLED) ## Ten minutes of many clients, with the model server and the service killed every 30 seconds
 	$(BIN)/python tests/soak/soak.py

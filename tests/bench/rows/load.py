@@ -39,5 +39,6 @@ def load(run: Run, *, server: bool = False) -> Line:
 
         contenders = {name: (lambda turn, name=name: rate(name, turn)) for name in urls}
         samples = interleaved(contenders, range(run.turns + 1), warm_up=1)
-    what = f"{CLIENTS} clients, models at {THINK} ms, {run.small:,} chunks"
+    where = ", Chroma server, two workers" if server else ""
+    what = f"{CLIENTS} clients, models at {THINK} ms, {run.small:,} chunks{where}"
     return Line.of(what, "a second", samples, {"floor": AT_LEAST})

@@ -22,7 +22,12 @@ def query(run: Run, size: int, *, server: bool = False) -> Line:
         asking = {name: asking_of(each) for name, each in running.items()}
         asking["empty route"] = lambda _: running["floor"].timed("/empty")
         samples = interleaved(asking, asked, warm_up=WARM_UP)
-    return Line.of(f"a question over HTTP, {size:,} chunks", "ms", samples, GOALS)
+    return Line.of(f"a question over HTTP, {size:,} chunks{on(server)}", "ms", samples, GOALS)
+
+
+def on(server: bool) -> str:
+    """What a line says of where the collection is."""
+    return ", Chroma server" if server else ""
 
 
 def asking_of(service: Service, **parameters: str) -> Callable[[str], float]:
@@ -52,7 +57,9 @@ def sources(run: Run, size: int, *, server: bool = False) -> list[Line]:
             "the floor with Chroma's `where`": samples[f"floor {kind}"],
             "stock with its filter": samples[f"stock {kind}"],
         }
-        lines.append(Line.of(f"only `source={kind}`, {size:,} chunks", "ms", compared, {"unfiltered": Goal(1.5)}))
+        lines.append(
+            Line.of(f"only `source={kind}`, {size:,} chunks{on(server)}", "ms", compared, {"unfiltered": Goal(1.5)})
+        )
     return lines if server else [*lines, *(_same(run, size, kind) for kind in KINDS)]
 
 
