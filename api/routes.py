@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
@@ -20,11 +21,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from api.schemas import AnswerBody, DetailBody, ForgottenBody, IngestBody, StatsBody, UnavailableBody
+from api.schemas import (
+    AnswerBody,
+    DetailBody,
+    EventsBody,
+    ForgottenBody,
+    IngestBody,
+    StatsBody,
+    UnavailableBody,
+)
 from brain_pipeline.ask.pipeline import LONGEST_QUESTION
 from brain_pipeline.brain import Brain, open_brain
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest, MailError
 from brain_pipeline.mail.mailboxes import iter_messages
+from brain_pipeline.settings import moment
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +127,27 @@ Question = Annotated[
 TopK = Annotated[
     int | None, Query(description="sources wanted at most; the server caps it", json_schema_extra={"minimum": 1})
 ]
-Wanted = Annotated[str, Query(description="`email`, `newsletter` or `all`; anything else means all")]
+Wanted = Annotated[str, Query(description="`email`, `newsletter`, `calendar` or `all`; anything else means all")]
+
+
+def moment_of(
+    now: Annotated[
+        str | None,
+        Query(description="when it is asked, in ISO 8601, in the household's zone when it names none; default now"),
+    ] = None,
+) -> datetime | None:
+    """The moment that a request asks at."""
+    try:
+        return moment(now) if now else None
+    except ValueError as error:
+        raise InvalidRequest(f"now: {error}.") from error
+
+
+OfMember = Annotated[
+    str | None,
+    Query(description="of the family, whose mail alone may answer; a name that nobody has means everybody's"),
+]
+Moment = Annotated[datetime | None, Depends(moment_of)]
 
 
 @router.get(
@@ -130,12 +160,31 @@ async def query(
     request: Request,
     brain: TheBrain,
     q: Question,
+    *,
+    now: Moment,
     top_k: TopK = None,
     source: Wanted = "all",
+    member: OfMember = None,
 ) -> Response | AnswerBody:
-    """Answers from the emails and newsletters, with where it was found."""
-    answer = await unless_hung_up(request, brain.aquery(q, top_k=top_k, source=source))
+    """Answers from the emails, the newsletters and the family's calendar, with where it was found."""
+    answer = await unless_hung_up(request, brain.aquery(q, top_k=top_k, source=source, now=now, member=member))
     return Response(status_code=CLIENT_CLOSED_REQUEST) if answer is None else AnswerBody.of(answer)
+
+
+@router.get(
+    "/brain/events",
+    response_model=EventsBody,
+    summary="What is on",
+    responses={422: {"model": DetailBody}, 503: {"model": UnavailableBody}},
+)
+def events(
+    brain: TheBrain,
+    now: Moment,
+    when: Annotated[str, Query(description="words for a time, as `this weekend`", max_length=LONGEST_QUESTION)],
+) -> EventsBody:
+    """The days that a phrase means, and what the calendars have on them; needs no model server."""
+    window, found = brain.whats_on(when, now=now)
+    return EventsBody.of(window, found)
 
 
 @router.get(

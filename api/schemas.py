@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +12,8 @@ from pydantic.config import JsonDict
 from brain_pipeline.ask.answer import confidence_of
 from brain_pipeline.ask.matches import matching_words
 from brain_pipeline.errors import BrainUnavailable
-from brain_pipeline.records import UNAVAILABLE, Answer, Found, Passage, Report, Source, Stats
+from brain_pipeline.family.when import Window
+from brain_pipeline.records import UNAVAILABLE, Answer, Event, Found, Passage, Report, Source, Stats
 
 _SOURCE: JsonDict = {
     "attribution": "Found in: Field Trip Permission Slip, 2025-09-15",
@@ -23,15 +25,17 @@ _SOURCE: JsonDict = {
 
 
 class SourceBody(BaseModel):
-    """One email that the answer was made from."""
+    """One email, or one event of the calendar, that the answer was made from."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_SOURCE]})
 
     attribution: str = Field(description="`Found in: {subject}, {date}`")
     subject: str
-    date: dt.date | None = Field(description="the sender's own calendar day; null when it is unknown")
+    date: dt.date | None = Field(
+        description="the sender's own calendar day, null when it is unknown; of an event, the day on which it begins"
+    )
     score: float = Field(ge=0, le=1, description="relevance")
-    source_type: str
+    source_type: str = Field(description="`email`, `newsletter`, `calendar`, or what another program wrote")
 
     @classmethod
     def of(cls, source: Source) -> Self:
@@ -49,11 +53,12 @@ class FoundSourceBody(SourceBody):
     """One email that the answer is going to be made from."""
 
     id: str = Field(description="of its passage, for `/brain/source/{id}`")
+    members: list[str] = Field(description="of the family, whom it concerns")
 
     @classmethod
     def of(cls, source: Source) -> Self:
         """The body of a source record."""
-        return cls(id=source.id, **dict(SourceBody.of(source)))
+        return cls(id=source.id, members=list(source.members), **dict(SourceBody.of(source)))
 
 
 class FoundEvent(BaseModel):
@@ -84,6 +89,7 @@ class PassageBody(BaseModel):
     sender: str
     source_type: str
     passage: str
+    members: list[str] = Field(description="of the family, whom the email concerns")
     matches: list[str] = Field(description="the passage's words that the question has too, as they stand there")
 
     @classmethod
@@ -97,6 +103,7 @@ class PassageBody(BaseModel):
             sender=passage.sender,
             source_type=passage.source_type,
             passage=passage.text,
+            members=list(passage.members),
             matches=matching_words(question, passage.text),
         )
 
@@ -207,6 +214,44 @@ class StatsBody(BaseModel):
             db_path=stats.db_path,
             last_ingest=stats.last_ingest,
         )
+
+
+class EventBody(BaseModel):
+    """Something in the family's calendar; times are the household's."""
+
+    id: str
+    title: str
+    start: dt.datetime
+    end: dt.datetime = Field(description="of whole days, the midnight after the last")
+    all_day: bool
+    place: str
+    notes: str
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The body of an event record."""
+        return cls(
+            id=event.id,
+            title=event.title,
+            start=event.start,
+            end=event.end,
+            all_day=event.all_day,
+            place=event.place,
+            notes=event.notes,
+        )
+
+
+class EventsBody(BaseModel):
+    """The days that a phrase means, and what is on."""
+
+    window: tuple[dt.date, dt.date] | None = Field(description="the first and the last day; null when it names none")
+    events: list[EventBody] = Field(description="soonest first; without a window, those that it asks the time of")
+
+    @classmethod
+    def of(cls, window: Window | None, events: Sequence[Event]) -> Self:
+        """The body of days and their events."""
+        days = None if window is None else (window.first, window.last)
+        return cls(window=days, events=[EventBody.of(event) for event in events])
 
 
 class SkippedBody(BaseModel):

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Query, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from api.routes import BrainRoute, Question, TheBrain, TopK, Wanted, status_of
+from api.routes import BrainRoute, Moment, OfMember, Question, TheBrain, TopK, Wanted, status_of
 from api.schemas import AnswerBody, DetailBody, FoundEvent, PassageBody, PieceEvent, UnavailableBody
 from brain_pipeline.errors import BrainError, BrainUnavailable
 from brain_pipeline.records import Answer, Found, Piece
@@ -49,8 +49,11 @@ router = APIRouter(route_class=BrainRoute, tags=["brain"])
 async def stream(
     brain: TheBrain,
     q: Question,
+    *,
+    now: Moment,
     top_k: TopK = None,
     source: Wanted = "all",
+    member: OfMember = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """First a `sources` event, then `text` events, at last one `answer` event equal to the body of `/brain/query`.
 
@@ -58,7 +61,7 @@ async def stream(
     """
     started = time.perf_counter()
     try:
-        async with aclosing(brain.astream(q, top_k=top_k, source=source)) as events:
+        async with aclosing(brain.astream(q, top_k=top_k, source=source, now=now, member=member)) as events:
             async for event in events:
                 yield _sent(event)
                 if isinstance(event, Found):

@@ -185,6 +185,6 @@ def measure_resistance(
     """
     if llm is None and settings.llm_provider == "excerpts":
         raise ConfigError("Without a language model there is nothing to obey. Set BRAIN_LLM_PROVIDER.")
-    models = {"embedder": embedder, "llm": llm}
-    plain = share_obeyed(run_attacks(attacks, settings, ask=ask_undefended, **models))
-    return Resistance(len(attacks), plain, share_obeyed(run_attacks(attacks, settings, **models)))
+    plain = share_obeyed(run_attacks(attacks, settings, embedder=embedder, llm=llm, ask=ask_undefended))
+    defended = share_obeyed(run_attacks(attacks, settings, embedder=embedder, llm=llm))
+    return Resistance(len(attacks), plain, defended)

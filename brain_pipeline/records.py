@@ -11,6 +11,7 @@ from brain_pipeline import cells
 Kind = Literal["email", "newsletter"]
 Confidence = Literal["high", "medium", "low"]
 
+CALENDAR = "calendar"  # the ``source_type`` of an event
 NOT_FOUND = "I don't see that in the emails I've processed."
 UNAVAILABLE = "Brain service temporarily unavailable"
 
@@ -100,9 +101,11 @@ def attribution(subject: str, day: date | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One email that an answer was made from, with its best passage.
+    """One email that an answer was made from, with its best passage; or one event of the calendar.
 
     ``score`` is in [0, 1]; ``id`` is the stored row of the passage; ``email`` identifies the message among all rows.
+    ``changed`` is the day on which the calendar was told of an event, None when nobody knows, and of emails.
+    ``members`` are those of the family whom the email concerns.
     """
 
     id: str
@@ -113,6 +116,8 @@ class Source:
     source_type: str
     score: float
     passage: str
+    changed: date | None = None
+    members: tuple[str, ...] = ()
 
     @property
     def attribution(self) -> str:
@@ -192,6 +197,7 @@ class Passage:
     sender: str
     source_type: str
     text: str
+    members: tuple[str, ...] = ()
 
     @property
     def attribution(self) -> str:

@@ -14,8 +14,10 @@ from urllib.parse import quote
 import httpx
 
 from brain_pipeline.errors import BrainError, BrainUnavailable, ConfigError, InvalidRequest
+from brain_pipeline.family.people import Member
+from brain_pipeline.family.when import Window
 from brain_pipeline.models.guard import is_household
-from brain_pipeline.records import Answer, Found, Piece, RawMessage, Report, Skip, Source, Stats
+from brain_pipeline.records import Answer, Event, Found, Piece, RawMessage, Report, Skip, Source, Stats
 from brain_pipeline.settings import Settings
 
 MESSAGES_AT_ONCE = 50
@@ -50,21 +52,35 @@ class RemoteBrain:
     ) -> None:
         self._client.close()
 
-    def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
+    def query(
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        now: datetime | None = None,
+        member: str | None = None,
+    ) -> Answer:
         """Asks a question; see ``Brain.aquery``. Its sources carry what the HTTP contract tells of them."""
-        return _answer(self._send("GET", "/brain/query", params=_asked(question, top_k, source)))
+        return _answer(self._send("GET", "/brain/query", params=self._asked(question, top_k, source, now, member)))
 
     async def astream(
-        self, question: str, *, top_k: int | None = None, source: str = "all"
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        now: datetime | None = None,
+        member: str | None = None,
     ) -> AsyncGenerator[Found | Piece | Answer, None]:
         """``query`` as it goes; see ``Brain.astream``."""
-        ours = self._client
+        ours, asked = self._client, self._asked(question, top_k, source, now, member)
         with self._unreachable():
             async with (
                 httpx.AsyncClient(
                     base_url=ours.base_url, headers=ours.headers, timeout=ours.timeout, trust_env=False
                 ) as client,
-                client.stream("GET", "/brain/query/stream", params=_asked(question, top_k, source)) as response,
+                client.stream("GET", "/brain/query/stream", params=asked) as response,
             ):
                 if not response.is_success:
                     raise self._refusal(response.status_code, json.loads(await response.aread()))
@@ -90,7 +106,7 @@ class RemoteBrain:
 
     def ranked(self, question: str) -> tuple[Source, ...]:
         """The emails that a question would be answered from, with their passages; no answer is waited for."""
-        asked = _asked(question, None, "all")
+        asked = self._asked(question, None, "all", None)
         found: tuple[Source, ...] = ()
         with self._unreachable(), self._client.stream("GET", "/brain/query/stream", params=asked) as response:
             if not response.is_success:
@@ -104,6 +120,24 @@ class RemoteBrain:
     def _with_passage(self, source: Source) -> Source:
         body = self._send("GET", f"/brain/source/{quote(source.id)}")
         return replace(source, sender=body["sender"], passage=body["passage"])
+
+    def whats_on(self, text: str, *, now: datetime | None = None) -> tuple[Window | None, list[Event]]:
+        """The days that a text names and their events; see ``Brain.whats_on``."""
+        body = self._send("GET", "/brain/events", params={"when": text} | self._moment(now))
+        days = body["window"]
+        window = Window(date.fromisoformat(days[0]), date.fromisoformat(days[1])) if days else None
+        return window, list(map(_event, body["events"]))
+
+    def _asked(
+        self, question: str, top_k: int | None, source: str, now: datetime | None, member: str | None = None
+    ) -> dict[str, Any]:
+        asked = {"q": question, "source": source} | self._moment(now) | ({"member": member} if member else {})
+        return asked | ({"top_k": top_k} if top_k is not None else {})
+
+    def _moment(self, now: datetime | None) -> dict[str, Any]:
+        """When it is asked: as the caller says, else as our settings do, else by the service's clock."""
+        asked = now or self.settings.now
+        return {"now": self.settings.local(asked).isoformat()} if asked else {}
 
     def stats(self) -> Stats:
         """What the brain holds."""
@@ -125,6 +159,20 @@ class RemoteBrain:
             report.skipped += [(names.get(one["origin"], one["origin"]), one["reason"]) for one in done["skipped"]]
             on_progress(report)
         return report
+
+    def members(self) -> list[Member]:
+        """The family's members; see ``Brain.members``."""
+        return list(map(_member, self._send("GET", "/brain/members")["members"]))
+
+    def learn_assignment(self, pattern: str, member: str) -> None:
+        """Teaches whose mail it is; see ``Brain.learn_assignment``."""
+        self._send("POST", "/brain/members", json={"pattern": pattern, "member": member})
+
+    def forget_assignment(self, pattern: str, member: str | None = None) -> int:
+        """Undoes what was learned; see ``Brain.forget_assignment``."""
+        wanted = {"pattern": pattern} | ({"member": member} if member else {})
+        forgotten: int = self._send("DELETE", "/brain/members", params=wanted)["rules"]
+        return forgotten
 
     def forget(self, email: str) -> int:
         """Deletes an email; see ``Brain.forget``."""
@@ -154,12 +202,18 @@ class RemoteBrain:
         return kind(f"The brain at {self._client.base_url} says: {body.get('detail', status)}")
 
 
-def _asked(question: str, top_k: int | None, source: str) -> dict[str, Any]:
-    return {"q": question, "source": source} | ({"top_k": top_k} if top_k is not None else {})
-
-
 def _answer(body: dict[str, Any]) -> Answer:
     return Answer(body["answer"], tuple(map(_source, body["sources"])), body["confidence"], body["query_time_ms"])
+
+
+def _member(body: dict[str, Any]) -> Member:
+    rules = tuple((rule["pattern"], rule["times"], rule["of"]) for rule in body["rules"])
+    return Member(body["name"], tuple(body["nicknames"]), rules, body["emails"])
+
+
+def _event(body: dict[str, Any]) -> Event:
+    start, end = datetime.fromisoformat(body["start"]), datetime.fromisoformat(body["end"])
+    return Event(body["id"], body["title"], start, end, body["all_day"], body["place"], body["notes"])
 
 
 def _source(body: dict[str, Any]) -> Source:

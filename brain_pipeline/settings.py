@@ -104,6 +104,11 @@ class Settings(BaseSettings):
         None, description="the present moment, as `2026-01-09T08:00`, for trying things out; default the clock's"
     )
 
+    # The family's members.
+    members: dict[str, list[str]] = Field(
+        default_factory=dict, description="the family's members with their other names, as `{Sullivan = ['Sully']}`"
+    )
+
     # The embedding model.
     embed_provider: Literal["ollama", "embedded"] = Field(
         "ollama", description="`ollama`, or `embedded`: all-MiniLM-L6-v2 in this process"

@@ -149,16 +149,48 @@ function card(source, question) {
   const item = $("card").content.firstElementChild.cloneNode(true);
   item.dataset.source = named(source);
   const $$ = (selector) => item.querySelector(selector);
-  if (source.subject) $$("bdi").textContent = source.subject;
+  if (source.subject) $$(".found bdi").textContent = source.subject;
   if (source.date) $$(".day").textContent = source.date;
   $$(".kind").textContent = source.source_type;
   $$("meter").value = source.score;
   $$(".number").textContent = source.score.toFixed(2);
+  concern($$, source.members);
   const details = $$("details");
   details.addEventListener("toggle", async () => {
     if (details.open && !details.dataset.shown && (await reveal(source, question, $$))) details.dataset.shown = "yes";
   });
   return item;
+}
+
+// Whose mail it is.
+
+let family; // asked for once a passage is read
+
+const members = async () => {
+  const response = await fetch("brain/members", { headers: authorization() });
+  return response.ok ? (await response.json()).members.map((member) => member.name) : [];
+};
+
+function concern($$, names) {
+  $$(".whose").hidden = !names.length;
+  $$(".whose bdi").textContent = names.join(", ");
+}
+
+async function assignable(source, $$) {
+  const names = await (family ??= members()).catch(() => []);
+  const form = $$(".assign");
+  form.hidden = !names.length;
+  form.member.replaceChildren(...names.map((name) => element("option", name)));
+  if (source.members.length) form.member.value = source.members[0];
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    const member = form.member.value;
+    const headers = { ...authorization(), "Content-Type": "application/json" };
+    const body = JSON.stringify({ source: source.id, member });
+    const response = await fetch("brain/members", { method: "POST", headers, body }).catch(() => ({ ok: false }));
+    if (response.ok) concern($$, [member]);
+    $$(".assign [role=status]").textContent = response.ok ? "Noted." : "That did not work. Please try again.";
+  };
 }
 
 // Fetches and shows a card's passage; whether that worked.
@@ -173,6 +205,7 @@ async function reveal(source, question, $$) {
     if (!response.ok) throw new Error(body.detail);
     $$(".from").textContent = body.sender ? `From ${body.sender}` : "";
     text.replaceChildren(...marked(body.passage, body.matches));
+    if (source.source_type !== "calendar") assignable(source, $$);
     return true;
   } catch {
     text.textContent = "The passage can’t be shown right now. Please try again.";

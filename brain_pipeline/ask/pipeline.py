@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TypeVar
 
@@ -18,15 +19,19 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
 from brain_pipeline.ask.check import left_out, resting, unsupported
+from brain_pipeline.ask.events import Agenda, merged
 from brain_pipeline.ask.excerpt import excerpt, quote
 from brain_pipeline.ask.postprocess import postprocessors
 from brain_pipeline.ask.prompt import fitted
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.ask.score import Calibration
+from brain_pipeline.ask.whose import Whose
 from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
+from brain_pipeline.family.people import People
+from brain_pipeline.family.when import Window
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.models.gate import Gate
-from brain_pipeline.records import NOT_FOUND, Answer, Found, Kind, Piece, Source
+from brain_pipeline.records import CALENDAR, NOT_FOUND, Answer, Found, Kind, Piece, Source
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +49,10 @@ def kind_of(source: str) -> Kind | None:
     return _KINDS.get(source.strip().casefold())
 
 
+def _only_calendar(source: str) -> bool:
+    return source.strip().casefold() == CALENDAR
+
+
 class Pipeline:
     """Answers questions from a catalog.
 
@@ -53,6 +62,8 @@ class Pipeline:
         llm: gives the language model, None when answers are excerpts.
         calibration: gives the score's calibration for the collection.
         clock: the household's local time.
+        agenda: what knows of days and of the family's calendar.
+        people: what knows of the family's members.
     """
 
     def __init__(
@@ -63,17 +74,28 @@ class Pipeline:
         llm: Callable[[], LLM | None],
         calibration: Callable[[], Calibration],
         clock: Callable[[], datetime],
+        agenda: Agenda,
+        people: People,
     ) -> None:
         self.catalog = catalog
         self._embedder = embedder
         self.llm = llm
         self._calibration = calibration
         self.clock = clock
+        self.agenda = agenda
+        self.people = people
         self._most = catalog.settings.context_chunks
         self._patience = catalog.settings.request_timeout
         self._gate = Gate(catalog.settings.llm_concurrency, catalog.settings.llm_queue)
 
-    def retriever(self, kind: Kind | None = None, now: datetime | None = None, worth: float = 0.0) -> HybridRetriever:
+    def retriever(
+        self,
+        kind: Kind | None = None,
+        now: datetime | None = None,
+        worth: float = 0.0,
+        window: Window | None = None,
+        whose: Whose | None = None,
+    ) -> HybridRetriever:
         """What finds and scores the candidates of a question; without those of less than ``worth`` times the best."""
         return HybridRetriever(
             self.catalog,
@@ -83,27 +105,77 @@ class Pipeline:
             calibration=self._calibration(),
             today=(now or self.clock()).date(),
             worth=worth,
+            window=window,
+            whose=whose,
         )
 
     def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
         """What the candidates go through; no more than ``limit`` are left, all when it is None."""
         return postprocessors(self.catalog.reader, limit)
 
+    async def find(
+        self,
+        question: str,
+        *,
+        source: str = "all",
+        limit: int | None = None,
+        now: datetime | None = None,
+        member: str | None = None,
+    ) -> tuple[Source, ...]:
+        """The emails and the events that may answer a question, best first; ``member`` as in ``Brain.aquery``."""
+        now = now or self.clock()
+        window = await asyncio.to_thread(self.agenda.window, question, now)
+        events = await self.events(question, source, now, window)
+        if member is not None and events:
+            events = await asyncio.to_thread(self._of_member, events, member)
+        if _only_calendar(source):
+            return tuple(events[:limit])
+        most = None if events else limit
+        mails = await self.rank(question, kind=kind_of(source), limit=most, now=now, window=window, member=member)
+        return merged(events, mails, limit) if events else mails
+
+    async def events(self, question: str, source: str, now: datetime, window: Window | None) -> list[Source]:
+        """The events that a question is about, best first; none when only mail of one kind is wanted."""
+        if kind_of(source) is not None:
+            return []
+        only = _only_calendar(source)
+        return await asyncio.to_thread(self.agenda.sources, question, now, window, only=only)
+
+    def _of_member(self, events: list[Source], member: str) -> list[Source]:
+        """The events that name a member; all when nobody has that name."""
+        known = self.people.known(member)
+        named = (known in self.people.named_in(f"{each.subject}\n{each.passage}") for each in events)
+        return [each for each, is_theirs in zip(events, named, strict=True) if is_theirs or known is None]
+
     async def rank(
-        self, question: str, *, kind: Kind | None = None, limit: int | None = None, now: datetime | None = None
+        self,
+        question: str,
+        *,
+        kind: Kind | None = None,
+        limit: int | None = None,
+        now: datetime | None = None,
+        window: Window | None = None,
+        member: str | None = None,
     ) -> tuple[Source, ...]:
         """The emails that may answer a question, best first, each with its best passage and its score."""
         if await asyncio.to_thread(self.catalog.store.count) == 0:
             return ()
         worth = 0.0 if limit is None else WORTH
-        retriever = await asyncio.to_thread(self.retriever, kind, now, worth)  # an embedded model loads at first use
+        whose = await asyncio.to_thread(Whose, self.people, question, member)
+        # An embedded model loads at first use.
+        retriever = await asyncio.to_thread(self.retriever, kind, now, worth, window, whose)
         nodes = await retriever.aretrieve(QueryBundle(question))
         return await asyncio.to_thread(self._sources, nodes, limit)  # reading metadata may wait for the keyword index
 
     def _sources(self, nodes: list[NodeWithScore], limit: int | None) -> tuple[Source, ...]:
         for postprocessor in self.postprocessors(limit):
             nodes = postprocessor.postprocess_nodes(nodes)
-        return tuple(map(self.source_of, nodes))
+        sources = list(map(self.source_of, nodes))
+        concerned = self.people.of([source.email for source in sources])
+        return tuple(
+            replace(source, members=tuple(each.member for each in concerned.get(source.email, ())))
+            for source in sources
+        )
 
     async def stream(
         self,
@@ -112,9 +184,12 @@ class Pipeline:
         top_k: int | None = None,
         source: str = "all",
         found: tuple[Source, ...] | None = None,
+        now: datetime | None = None,
+        member: str | None = None,
     ) -> AsyncGenerator[Found | Piece | Answer, None]:
         """See ``Brain.astream``; ``found`` are emails to answer from, in place of those that retrieval finds."""
         started = time.perf_counter()
+        now = now or self.clock()
         question, limit = self.checked(question, top_k)
         deadline = anyio.current_time() + self._patience
         sources: tuple[Source, ...] = ()
@@ -123,11 +198,11 @@ class Pipeline:
         try:
             with anyio.fail_after(self._patience):
                 if found is None:
-                    found = await self.rank(question, kind=kind_of(source), limit=limit)
+                    found = await self.find(question, source=source, limit=limit, now=now, member=member)
                 sources = await asyncio.to_thread(self.readable, question, found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
-                async with aclosing(_until(deadline, self._answer(question, sources))) as versions:
+                async with aclosing(_until(deadline, self._answer(question, sources, now))) as versions:
                     async for said in versions:
                         text, _ = said
                         if text and text.startswith(shown) and text != shown:
@@ -171,7 +246,7 @@ class Pipeline:
             raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
         return question, self._most if top_k is None else min(top_k, self._most)
 
-    async def _answer(self, question: str, sources: tuple[Source, ...]) -> AsyncGenerator[_Said, None]:
+    async def _answer(self, question: str, sources: tuple[Source, ...], now: datetime) -> AsyncGenerator[_Said, None]:
         """The answer so far and the sources it is made from, again and again.
 
         The text is None at the end when the sources do not hold an answer.
@@ -180,7 +255,6 @@ class Pipeline:
         if llm is None:
             yield await excerpt(question, sources, self._embedder()), sources
             return
-        now = self.clock()
         text: str | None = None
         async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
             async for text in versions:

@@ -17,6 +17,8 @@ from typing_extensions import override
 
 from brain_pipeline.ask.question import NO_QUESTION, Floats, Question, read_question
 from brain_pipeline.ask.score import MINILM, Calibration, features, logits, score
+from brain_pipeline.ask.whose import Whose
+from brain_pipeline.family.when import Window
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex, Passage
 from brain_pipeline.index.metadata import PART, MetadataReader
@@ -25,6 +27,7 @@ from brain_pipeline.index.vectors import as_node
 from brain_pipeline.records import Kind
 
 FEWEST = 40  # candidates asked of each index
+DATED = 12  # candidates asked of the keyword index for the days that a question is about
 MATCHING = 8  # of those that only words find, the best, whose vectors are read
 MOST = 3_200  # beyond it, the rows of one kind are looked up by their ids instead of over-fetched
 PAGE = 1_000  # rows looked up by id at once
@@ -74,6 +77,8 @@ class HybridRetriever(BaseRetriever):
         calibration: Calibration = MINILM,
         today: date | None = None,
         worth: float = 0.0,
+        window: Window | None = None,
+        whose: Whose | None = None,
     ) -> None:
         super().__init__()
         self._catalog = catalog
@@ -83,6 +88,8 @@ class HybridRetriever(BaseRetriever):
         self._calibration = calibration
         self._today = today
         self._worth = worth
+        self._window = window
+        self._whose = whose
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -110,8 +117,10 @@ class HybridRetriever(BaseRetriever):
         keywords = self._catalog.keywords()
         if keywords is None:
             return NO_QUESTION, {}
-        asked = read_question(question, keywords, self._today)
+        asked = read_question(question, keywords, self._today, self._window)
         found = keywords.search(asked.words, FEWEST)
+        if asked.when and asked.when.days:  # apart, so that a day in figures takes no word's place
+            found = list(dict.fromkeys([*found, *keywords.search(sorted(asked.when.days), DATED)]))
         passages = self._of_kind(keywords.passages(found))
         return asked, {id_: passages[id_] for id_ in found if id_ in passages}
 
@@ -155,7 +164,11 @@ class HybridRetriever(BaseRetriever):
         return near | self._catalog.store.cosines(vector, hopeful), matching | passages
 
     def _scores(self, asked: Question, cosines: dict[str, float], passages: dict[str, Passage]) -> list[float]:
-        found = score(asked, list(cosines.values()), [passages[id_] for id_ in cosines], self._calibration)
+        candidates = [passages[id_] for id_ in cosines]
+        emails = [passage.email for passage in candidates]
+        preferences = self._whose.preferences(emails) if self._whose else {}
+        preferred = [preferences.get(email, 0.0) for email in emails] if preferences else None
+        found = score(asked, list(cosines.values()), candidates, self._calibration, preferred)
         return list(map(float, found))
 
     def _hopeful(
@@ -172,6 +185,8 @@ class HybridRetriever(BaseRetriever):
     def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""
         limit = FEWEST
+        if self._whose and self._whose.only is not None and len(self._whose.only) < FEWEST:
+            return self._all_of_kind(vector, keywords)
         while True:
             cosines = self._catalog.store.nearest(vector, limit)
             passages = self._of_kind(keywords.passages(cosines))
@@ -183,8 +198,14 @@ class HybridRetriever(BaseRetriever):
             limit *= 4
 
     def _all_of_kind(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
-        """The rows of a rare kind: over-fetching would read the whole collection to find three of them."""
-        ids = sorted(keywords.ids(kind=self._kind))
+        """The rows of a rare kind or member: over-fetching would read the whole collection to find three of them."""
+        only = self._whose.only if self._whose else None
+        found = (
+            keywords.ids(kind=self._kind)
+            if only is None
+            else self._of_kind(keywords.passages(keywords.passages_of(only)))
+        )
+        ids = sorted(found)
         cosines: dict[str, float] = {}
         for start in range(0, len(ids), PAGE):
             cosines |= self._catalog.store.cosines(vector, ids[start : start + PAGE])
@@ -192,7 +213,12 @@ class HybridRetriever(BaseRetriever):
         return cosines, keywords.passages(cosines)
 
     def _of_kind(self, passages: dict[str, Passage]) -> dict[str, Passage]:
-        return {id_: passage for id_, passage in passages.items() if self._kind in (None, passage.kind)}
+        only = self._whose.only if self._whose else None
+        return {
+            id_: passage
+            for id_, passage in passages.items()
+            if self._kind in (None, passage.kind) and (only is None or passage.email in only)
+        }
 
 
 def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage]) -> dict[str, float]:

@@ -19,13 +19,19 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 
 from brain_pipeline.ask.engine import OneCall
+from brain_pipeline.ask.events import Agenda, told
 from brain_pipeline.ask.explain import Explanation, explain
 from brain_pipeline.ask.pipeline import Pipeline
 from brain_pipeline.ask.question import Floats
 from brain_pipeline.ask.score import Calibration
 from brain_pipeline.brain.calibration import calibrate, calibrate_unknown_model, keep_calibration, kept_calibration
 from brain_pipeline.brain.models import Models
-from brain_pipeline.errors import ConfigError
+from brain_pipeline.errors import ConfigError, InvalidRequest
+from brain_pipeline.family.calendar import CalendarText
+from brain_pipeline.family.members import Assignment, Pattern
+from brain_pipeline.family.people import Member, People
+from brain_pipeline.family.sources import Calendars
+from brain_pipeline.family.when import Window, asks_when
 from brain_pipeline.index.catalog import DOCUMENT_PREFIX, QUERY_PREFIX, Catalog
 from brain_pipeline.index.ingest import ingest
 from brain_pipeline.index.store import EMBED_MODEL
@@ -34,7 +40,21 @@ from brain_pipeline.loop import LoopThread
 from brain_pipeline.mail.reading import read
 from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
-from brain_pipeline.records import Answer, Found, Kind, Mail, Passage, Piece, RawMessage, Report, Skip, Source, Stats
+from brain_pipeline.records import (
+    CALENDAR,
+    Answer,
+    Event,
+    Found,
+    Kind,
+    Mail,
+    Passage,
+    Piece,
+    RawMessage,
+    Report,
+    Skip,
+    Source,
+    Stats,
+)
 from brain_pipeline.settings import Settings
 
 Result = TypeVar("Result")
@@ -65,12 +85,19 @@ class Brain:
         self.catalog = Catalog(settings)
         self._models = Models(self.catalog, embedder, llm)
         self._starting = threading.Lock()
+        self.people = People(self.catalog, settings.members)
         self._pipeline = Pipeline(
             self.catalog,
             embedder=lambda: self.embedder,
             llm=lambda: self.llm,
             calibration=lambda: self.calibration,
-            clock=clock or (lambda: datetime.now(settings.zone)),
+            clock=clock or settings.present,
+            agenda=Agenda(
+                Calendars(settings.calendars, self._mailed_calendars),
+                week_start=settings.week_start,
+                day_first=lambda: self.catalog.reader.order == "day",
+            ),
+            people=self.people,
         )
         self._ingesting = threading.Lock()
         self._loop: LoopThread | None = None
@@ -90,6 +117,7 @@ class Brain:
         if loop is not None:
             loop.close()  # without the lock: it waits for running questions
         self._models.close()
+        self.people.close()
         self.catalog.close()
 
     def warm_up(self) -> None:
@@ -153,55 +181,164 @@ class Brain:
 
     # Asking.
 
-    def query(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
+    def query(
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        now: datetime | None = None,
+        member: str | None = None,
+    ) -> Answer:
         """``aquery`` for callers without ``await``; also inside a running event loop, as in a notebook."""
-        return self._wait_for(self.aquery(question, top_k=top_k, source=source))
+        return self._wait_for(self.aquery(question, top_k=top_k, source=source, now=now, member=member))
 
-    async def aquery(self, question: str, *, top_k: int | None = None, source: str = "all") -> Answer:
-        """Answers a question from the mail, or says that it isn't there.
+    async def aquery(
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        now: datetime | None = None,
+        member: str | None = None,
+    ) -> Answer:
+        """Answers a question from the mail and the calendars, or says that it isn't there.
 
         Args:
             question: in plain words, at most 2,000 characters.
             top_k: sources wanted at most; capped by ``settings.context_chunks``.
-            source: ``email``, ``newsletter`` or ``all``; anything else means all.
+            source: ``email``, ``newsletter``, ``calendar`` or ``all``; anything else means all.
+            now: when it is asked, in the household's zone when it names none; default the brain's clock.
+            member: of the family, whose mail alone may answer; a name that nobody has means everybody's.
 
         Raises:
             InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
             BrainUnavailable: a model or the database can't be used now; ``sources`` holds what had been found.
         """
-        events = self.astream(question, top_k=top_k, source=source)
+        events = self.astream(question, top_k=top_k, source=source, now=now, member=member)
         [answer] = [event async for event in events if isinstance(event, Answer)]
         return answer
 
     async def astream(
-        self, question: str, *, top_k: int | None = None, source: str = "all"
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        source: str = "all",
+        now: datetime | None = None,
+        member: str | None = None,
     ) -> AsyncGenerator[Found | Piece | Answer, None]:
         """``aquery`` as it goes: what was found, then the answer's words, at last the answer itself.
 
         The last is what counts: it differs from the pieces when the model takes back what it began to say. Closing the
         generator ends the model's work. Arguments and errors are those of ``aquery``.
         """
-        async with aclosing(self._pipeline.stream(question, top_k=top_k, source=source)) as events:
+        local = self._local(now)
+        events = self._pipeline.stream(question, top_k=top_k, source=source, now=local, member=member)
+        async with aclosing(events):
             async for event in events:
                 yield event
 
-    def explain(self, question: str, *, top_k: int | None = None, source: str = "all") -> Explanation:
+    def explain(
+        self, question: str, *, top_k: int | None = None, source: str = "all", now: datetime | None = None
+    ) -> Explanation:
         """Every candidate of a question with its scores and what removed it, and the prompt; no model is asked.
 
         Arguments and errors are those of ``aquery``.
         """
-        return self._wait_for(explain(self._pipeline, question, top_k=top_k, source=source))
+        return self._wait_for(explain(self._pipeline, question, top_k=top_k, source=source, now=self._local(now)))
 
     def ranked(self, question: str, *, now: datetime | None = None) -> tuple[Source, ...]:
         """Every email that retrieval finds for a question, best first, without cap and threshold: for evaluation.
 
-        ``now`` is when the question is asked; default the brain's clock.
+        ``now`` is that of ``aquery``.
         """
-        return self._wait_for(self._pipeline.rank(question, now=now))
+        asked, window = self._local(now), self.window(question, now=now)
+        return self._wait_for(self._pipeline.rank(question, now=asked, window=window))
 
     def evidence(self, question: str, *, now: datetime | None = None) -> dict[str, Floats]:
         """What the score of each email for a question is made from; see ``ask.score.features``."""
-        return self._pipeline.retriever(now=now).evidence(question)
+        asked, window = self._local(now), self.window(question, now=now)
+        return self._pipeline.retriever(now=asked, window=window).evidence(question)
+
+    # The calendar.
+
+    def window(self, text: str, *, now: datetime | None = None) -> Window | None:
+        """The days that a text names, seen from ``now``, which is that of ``aquery``."""
+        return self._pipeline.agenda.window(text, self._local(now))
+
+    def events(self, window: Window) -> list[Event]:
+        """What the family's calendars have in a window, soonest first.
+
+        Raises:
+            ConfigError: calendars are set and the extra ``calendar`` is not installed.
+        """
+        return self._pipeline.agenda.events(window, self.settings.zone)
+
+    def whats_on(self, text: str, *, now: datetime | None = None) -> tuple[Window | None, list[Event]]:
+        """The days that a text names and their events; without such days, the events that it asks the time of."""
+        window = self.window(text, now=now)
+        if window is not None:
+            return window, self.events(window)
+        return None, self._pipeline.agenda.coming(text, self._local(now)) if asks_when(text) else []
+
+    # The members.
+
+    def members(self) -> list[Member]:
+        """The family's members, what was learned of their mail, and how much of it there is."""
+        return self.people.all()
+
+    def learn_assignment(self, pattern: str, member: str, *, times: int = 1) -> None:
+        """Notes that mail of a pattern was said to be a member's, and applies that to all mail at once.
+
+        Args:
+            pattern: as ``family.members.Pattern`` writes it, such as ``sender:coach@gulls.example``.
+            member: whose mail it is; one that nobody knew before becomes known.
+            times: how much that counts against what was said before.
+
+        Raises:
+            InvalidRequest: the pattern is none, or the member has no name.
+        """
+        self.people.learn(Pattern.parse(pattern), member, times)
+
+    def lookup_assignment(
+        self, *, sender: str = "", list_id: str = "", subject: str = "", text: str = ""
+    ) -> tuple[Assignment, ...]:
+        """Whom a mail like this concerns, most probably first, each with why; nobody where that would be a guess."""
+        return self.people.lookup(sender=sender, list_id=list_id, subject=subject, text=text)
+
+    def forget_assignment(self, pattern: str, member: str | None = None) -> int:
+        """Undoes what was learned of a pattern, of one member or of all.
+
+        Returns:
+            How many rules were forgotten.
+
+        Raises:
+            InvalidRequest: the pattern is none.
+        """
+        return self.people.forget(Pattern.parse(pattern), member)
+
+    def correct_assignment(self, source: str, member: str) -> None:
+        """Notes that the email of a source is a member's, and that mail of its sender and its list probably is.
+
+        Args:
+            source: the ``id`` of a source.
+            member: whose email it is.
+
+        Raises:
+            InvalidRequest: there is no such source, or the member has no name.
+        """
+        for row in self.catalog.store.get([source]):
+            self.people.correct(self.catalog.reader.read(row.metadata, row.text, row.id).key, member)
+            return
+        raise InvalidRequest("There is no such source; the mail may have been brought in anew.")
+
+    def _local(self, now: datetime | None) -> datetime:
+        return self.settings.local(now or self._pipeline.clock())
+
+    def _mailed_calendars(self) -> list[CalendarText]:
+        invitations = self.catalog.invitations()
+        return [CalendarText(f"of mail {told.id}", text, told.sent) for told in invitations for text in told.texts]
 
     def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
         with self._starting:
@@ -297,11 +434,15 @@ class Brain:
     # Knowing.
 
     def passage(self, id: str) -> Passage | None:  # noqa: A002  (the record's own name for it)
-        """The stored row with that id, None when there is none or it can't be attributed to an email."""
+        """The stored row or event with that id, None when there is none or it can't be attributed to an email."""
+        if id.startswith(f"{CALENDAR}:"):
+            event = self._pipeline.agenda.find(id, self._local(None))
+            return None if event is None else Passage(id, event.title, event.day, "", CALENDAR, told(event))
         for row in self.catalog.store.get([id]):
             fields = self.catalog.reader.read(row.metadata, row.text, row.id)
             if fields.key:
-                return Passage(row.id, fields.subject, fields.day, fields.sender, fields.kind, row.text)
+                members = tuple(each.member for each in self.people.of([fields.key]).get(fields.key, ()))
+                return Passage(row.id, fields.subject, fields.day, fields.sender, fields.kind, row.text, members)
         return None
 
     def stats(self) -> Stats:

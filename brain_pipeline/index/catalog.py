@@ -136,7 +136,7 @@ class Catalog:
             kept.keep(mails)
 
     def _kept_invitations(self, *, create: bool = False) -> Invitations | None:
-        path = self._file_beside("calendar")
+        path = self.file_beside("calendar")
         with self._opening:
             if self._invitations is None and (create or path.is_file()):
                 try:
@@ -148,9 +148,10 @@ class Catalog:
             return self._invitations
 
     def _keyword_file(self) -> Path:
-        return self._file_beside("keywords")
+        return self.file_beside("keywords")
 
-    def _file_beside(self, kind: str) -> Path:
+    def file_beside(self, kind: str) -> Path:
+        """A file of the brain's own beside the collection, or, for a Chroma server's, in the user's cache."""
         name = f"brain.{kind}.{self.settings.collection}.sqlite3"
         if self.settings.chroma_url is None:
             return self.settings.db_path / name

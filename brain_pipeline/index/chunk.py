@@ -17,6 +17,7 @@ from brain_pipeline.index.metadata import (
     DATE,
     DOCUMENT_ID,
     FINGERPRINT,
+    LIST_ID,
     MESSAGE_ID,
     PART,
     SENDER,
@@ -155,7 +156,7 @@ def chunk_mail(mail: Mail, *, zone: tzinfo, count: Callable[[str], int]) -> list
         CONTENT_HASH: content_hash(mail),
         FINGERPRINT: fingerprint(mail),
         CHUNK_COUNT: len(passages),
-    }
+    } | ({LIST_ID: mail.list_id} if mail.list_id else {})
     return [
         Chunk(
             Row(chunk_id(key, index), passage, {**about, CHUNK_INDEX: index, PART: part}),

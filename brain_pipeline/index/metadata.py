@@ -23,7 +23,7 @@ from brain_pipeline.records import Kind
 
 SUBJECT, DATE, SENDER, SOURCE_TYPE, MESSAGE_ID = "subject", "date", "sender", "source_type", "message_id"
 DOCUMENT_ID, CHUNK_INDEX, CHUNK_COUNT = "document_id", "chunk_index", "chunk_count"
-CONTENT_HASH, FINGERPRINT, PART = "content_hash", "fingerprint", "part"
+CONTENT_HASH, FINGERPRINT, PART, LIST_ID = "content_hash", "fingerprint", "part", "list_id"
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     SUBJECT: (SUBJECT, "title", "email_subject", "mail_subject", "subject_line"),

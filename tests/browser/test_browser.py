@@ -209,6 +209,24 @@ def test_the_passage_with_the_question_s_words_marked(visit, picture, violations
     picture(page, "passage")
 
 
+def test_whose_mail_it_is_can_be_corrected(visit, brain, picture, violations):
+    brain.learn_assignment("name:Sullivan", "Sullivan")
+    brain.learn_assignment("subject:recital", "Hazel")
+    page = visit()
+    ask(page)
+    card = page.locator(".card").first
+    expect(card.locator(".whose")).to_be_hidden()
+    card.get_by_text("Read the passage").click()
+    card.get_by_label("Whose is it?").select_option("Sullivan")
+    card.get_by_role("button", name="Save").press("Enter")
+    expect(card.locator(".whose")).to_have_text("for Sullivan")
+    expect(card.locator(".assign [role=status]")).to_have_text("Noted.")
+    assert violations(page) == []
+    picture(page, "whose")
+    page.reload()
+    expect(page.locator(".card .whose").first).to_have_text("for Sullivan")
+
+
 def test_the_kind_of_mail(visit, script):
     script[0] = "They need a slip, and an orange shirt."
     page = visit()
