@@ -60,16 +60,6 @@ class Service:
             raise Failed(f"{self.url} does not answer {question!r} {parameters or ''}.")
         return took
 
-    def first_line(self, path: str, **parameters: str) -> float:
-        """How long until the first line of the answer is there, in milliseconds; the rest is read outside the clock."""
-        began = time.perf_counter()
-        self._connection.request("GET", f"{path}?{urlencode(parameters)}")
-        response = self._connection.getresponse()
-        response.readline()
-        took = (time.perf_counter() - began) * 1000
-        response.read()
-        return took
-
     def _raw(self, target: str) -> bytes:
         self._connection.request("GET", target)
         response = self._connection.getresponse()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.figures import FASTER, Goal, Line, interleaved
-from bench.processes import Failed, Service, model_server
+from bench.processes import Failed, Service, model_server, run_module
 from bench.run import WARM_UP, Run
 from bench.same import share_same_as_where
 from brain_pipeline.records import Kind
 
 GOALS = {"floor": Goal(1.15), "stock": FASTER, "citation": FASTER}
+THINK = 20  # milliseconds of a model's request, where it takes any
 KINDS: tuple[Kind, ...] = ("email", "newsletter")
 
 
@@ -74,12 +75,9 @@ def _same(run: Run, size: int, kind: Kind) -> Line:
 
 
 def first_event(run: Run) -> Line:
-    """What was found, as the first event of a stream, against the whole answer, when models take a while."""
-    with model_server(think=20) as models, run.contenders(run.small, models, peers=("floor",)) as running:
-        asking = {
-            "brain": lambda question: running["brain"].first_line("/brain/query/stream", q=question),
-            "the whole answer": asking_of(running["brain"]),
-            "the floor's whole answer": asking_of(running["floor"]),
-        }
-        samples = interleaved(asking, run.questions_of(run.small, seed=4), warm_up=WARM_UP)
-    return Line.of(f"the first event of a stream, {run.small:,} chunks, models at 20 ms", "ms", samples, {})
+    """What was found, as the first event of a stream, against finding it in one's own process."""
+    with model_server(think=THINK) as models:
+        numbers = str(run.small), str(run.rounds)
+        samples = run_module("bench.first_event", run.database(run.small), models.url, *numbers)
+    what = f"the first event of a stream, {run.small:,} chunks, models at {THINK} ms"
+    return Line.of(what, "ms", samples, {"retrieval alone": Goal(1.3)})
