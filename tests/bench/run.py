@@ -43,20 +43,25 @@ class Run:
     def database(self, size: int) -> str:
         return str(corpus.collection_of(self.cache, size))
 
+    @property
+    def surroundings(self) -> dict[str, str]:
+        """Where a brain keeps its keyword index of a Chroma server."""
+        return {"XDG_CACHE_HOME": str(self.cache / "home")}
+
     def questions_of(self, size: int, seed: int) -> list[str]:
         """Other questions for every ``seed``, so that nothing can be remembered from one row to the next."""
         return corpus.questions(WARM_UP + self.rounds, size, seed)
 
     @contextmanager
     def contenders(
-        self, size: int, models: Service, *, server: bool = False, peers: tuple[str, ...] = PEERS, **settings: str
+        self, size: int, models: Service, *, server: bool = False, peers: tuple[str, ...] = PEERS
     ) -> Iterator[dict[str, Service]]:
         """The brain and its peers over one collection, embedded in each or on a Chroma server."""
         with ExitStack() as running:
             where = self.database(size)
             if server:
                 where = running.enter_context(chroma_server(where)).url
-            starting = {"brain": brain(where, models, **settings)}
+            starting = {"brain": brain(where, models, **self.surroundings)}
             starting |= {name: peer(name, where, models) for name in peers}
             with ThreadPoolExecutor() as at_once:
                 started = at_once.map(running.enter_context, starting.values())

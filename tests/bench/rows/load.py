@@ -24,7 +24,7 @@ def load(run: Run, *, server: bool = False) -> Line:
             where = running.enter_context(chroma_server(where)).url
         urls: dict[str, list[str]] = {}
         for _ in range(2 if server else 1):
-            ours = running.enter_context(brain(where, models, **SETTINGS))
+            ours = running.enter_context(brain(where, models, **run.surroundings, **SETTINGS))
             urls.setdefault("brain", []).append(ours.url)
             for name in ("floor", "stock"):
                 urls.setdefault(name, []).append(running.enter_context(peer(name, where, models)).url)
@@ -41,4 +41,4 @@ def load(run: Run, *, server: bool = False) -> Line:
         samples = interleaved(contenders, range(run.turns + 1), warm_up=1)
     where = ", Chroma server, two workers" if server else ""
     what = f"{CLIENTS} clients, models at {THINK} ms, {run.small:,} chunks{where}"
-    return Line.of(what, "a second", samples, {"floor": AT_LEAST})
+    return Line.of(what, "a second", samples, {"floor": AT_LEAST}, brain_settings=SETTINGS)
