@@ -7,6 +7,7 @@ test does, and ``close()`` gives the database up. New code holds a ``Brain`` of 
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import Any
 
 from brain_pipeline.brain import Brain, open_brain
@@ -96,3 +97,14 @@ def get_embedding(text: str) -> list[float]:
 async def get_embedding_async(text: str) -> list[float]:
     """``get_embedding`` for callers that await."""
     return await _brain().embedder.aget_text_embedding(text)
+
+
+def learn_assignment(pattern: str, member: str) -> None:
+    """Notes that mail of a pattern was said to be a member's; see ``Brain.learn_assignment``."""
+    _brain().learn_assignment(pattern, member)
+
+
+def lookup_assignment(sender: str = "", subject: str = "", text: str = "", list_id: str = "") -> list[dict[str, Any]]:
+    """Whom a mail like this concerns, each with ``member``, ``probability`` and ``why``; none where that is a guess."""
+    found = _brain().lookup_assignment(sender=sender, list_id=list_id, subject=subject, text=text)
+    return list(map(asdict, found))

@@ -80,3 +80,10 @@ def test_another_brain_takes_its_place_and_the_first_is_closed(brain, tmp_path):
     assert not brain.catalog.store.ownership._lock.is_locked
     legacy.use(other)
     assert legacy._brain() is other
+
+
+def test_members_are_learned_and_looked_up(brain):
+    legacy.learn_assignment("domain:gulls.example", "Hazel")
+    (found,) = legacy.lookup_assignment(sender="Coach <coach@gulls.example>", subject="Practice")
+    assert (found["member"], found["why"]) == ("Hazel", "sender @gulls.example was Hazel's 1 of 1 times")
+    assert legacy.lookup_assignment(text="nothing is known of this") == []

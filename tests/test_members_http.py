@@ -13,7 +13,7 @@ from brain_pipeline.brain import Brain
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder
 
-NEEDS = ("a red hat", "two tall boots", "a blue scarf", "four coins", "warm socks", "an old map", "one apple", "a chalk box")
+NEEDS = ("a red hat", "two tall boots", "a blue scarf", "four coins", "warm socks", "an old map", "an apple", "a pin")
 TRIPS = [
     mail(f"Trip {number}", f"The zoo trip needs {need} for {name}.", day=number, sender_name=name)
     for number, (name, need) in enumerate(zip(["Hazel", "Sullivan"] * 4, NEEDS, strict=True), 1)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from chromadb.api.client import Client
+from chromadb.api.collection_configuration import CreateCollectionConfiguration
 from chromadb.api.models.Collection import Collection
 from chromadb.api.types import GetResult, Include
 from chromadb.errors import NotFoundError
@@ -101,7 +102,7 @@ class Store:
         return self._client.create_collection(
             self.settings.collection,
             metadata=dict(remember) if remember else None,
-            configuration={"hnsw": {"space": space}},
+            configuration=cast("CreateCollectionConfiguration", {"hnsw": {"space": space}}),
             embedding_function=None,
         )
 
