@@ -120,7 +120,7 @@ def filled_in(command, household, other_programs, request):
 
 def in_a_shell(script, household, environment):
     """Status and output of a script; a service is stopped with Ctrl-C once it serves."""
-    process = subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
         ["/bin/bash", "-ec", script],
         cwd=household,
         env={**os.environ, **environment},
@@ -128,14 +128,15 @@ def in_a_shell(script, household, environment):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    try:
-        if script.endswith(" serve"):
-            assert "Serving http://" in process.stdout.readline(), process.stderr.read()
-            os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    ) as process:
+        try:
+            if script.endswith(" serve"):
+                assert "Serving http://" in process.stdout.readline(), process.stderr.read()
+                os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     return process.returncode, out, err
 
 
