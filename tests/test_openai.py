@@ -119,6 +119,11 @@ def test_what_cannot_be_used_is_refused_in_their_words(url, body, told):
     assert told in error["message"]
 
 
+def test_what_is_not_even_text_is_refused_in_their_words(url):
+    response = httpx.post(f"{url}/v1/chat/completions", content=b"\xff", headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_a_conversation_without_end_is_refused_before_it_is_read(url):
     def endless():
         for _ in range(LARGEST // 1000 + 1):
