@@ -71,7 +71,7 @@ January 5-9                              2026-01-05 2026-01-09
 between Dec 28 and January 3             2025-12-28 2026-01-03
 from Monday to Wednesday                 2026-01-12 2026-01-14
 Friday and Saturday                      2026-01-09 2026-01-10
-what is due before Friday?               2026-01-07 2026-01-09
+what is due before Friday?               2026-01-07 2026-01-08
 by Friday                                2026-01-07 2026-01-09
 until Friday                             2026-01-07 2026-01-09
 by the end of the month                  2026-01-07 2026-01-31
@@ -82,11 +82,11 @@ the past two weeks                       2025-12-24 2026-01-07
 the rest of the week                     2026-01-07 2026-01-11
 the first Monday of March                2026-03-02
 the last Friday of this month            2026-01-30
-what's on before spring break            2026-01-07 2026-03-23
+what's on before spring break            2026-01-07 2026-03-22
 during spring break                      2026-03-23 2026-03-27
 spring break                             2026-03-23 2026-03-27
 what do we bring on Thanksgiving         2026-11-26
-before Christmas                         2026-01-07 2026-12-25
+before Christmas                         2026-01-07 2026-12-24
 the day before Easter                    2026-04-04
 Independence Day                         2026-07-04
 was ist heute los                        2026-01-07
@@ -237,9 +237,9 @@ def test_a_question_for_a_time(text):
 
 
 TOKENS = """
-before after since by until between from to and the of on in next last this a two 3 99 999 15th 31st 0th 29 friday monday
-weekend week month year day weeks days ago may february feb 2/29 9999-12-31 0001-01-01 2026 easter christmas early end
-morning tonight tomorrow first morgen viernes - 1/9 31.12.
+before after since by until between from to and the of on in next last this a two 3 99 999 15th 31st 0th 29 friday
+monday weekend week month year day weeks days ago may february feb 2/29 9999-12-31 0001-01-01 2026 easter christmas
+early end morning tonight tomorrow first morgen viernes - 1/9 31.12.
 """
 WORDS = st.lists(st.sampled_from(TOKENS.split()), max_size=9).map(" ".join)
 MOMENTS = st.datetimes(timezones=st.just(UTC)) | st.sampled_from(

@@ -130,7 +130,7 @@ def _edged(word: str, days: Days, span: Span, today: Today) -> Days:
     if word in _UP_TO:
         if days[1] < today.day and days == span.days:
             days = span.seen_from(replace(today, lean="coming"))
-        end = days[0] if word == "before" else days[1]
+        end = days[1] if word != "before" else days[0] if days[0] == today.day else shifted(days[0], -1)
         return (today.day if end >= today.day else shifted(end, -_LEADING_UP)), end
     if word == "after":
         return shifted(days[1], 1), (shifted(days[1], AFTER) if days[1] >= today.day else today.day)
