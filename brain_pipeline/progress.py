@@ -30,12 +30,7 @@ class Watch:
         self._bytes = 0
         self._started = self._said = time.monotonic()
         self._total = sum(map(_size, paths)) or None
-        self._bar = Progress(
-            *(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._bar = _bar(console)
         self._task = self._bar.add_task("reading mail", total=self._total)
 
     def __enter__(self) -> Self:
@@ -74,7 +69,11 @@ def _size(path: Path) -> int:
 @contextmanager
 def rows_bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
     """A function that shows how many rows of how many are done: a bar in a terminal, nothing elsewhere."""
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with _bar(console) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _bar(console: Console) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
