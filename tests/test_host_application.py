@@ -23,7 +23,16 @@ from brain_pipeline.brain import Brain
 from brain_pipeline.errors import ConfigError
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
-OURS = {"/brain/query", "/brain/query/stream", "/brain/source/{id}", "/brain/stats", "/brain/ingest", "/brain/emails"}
+OURS = {
+    "/brain/emails",
+    "/brain/events",
+    "/brain/ingest",
+    "/brain/members",
+    "/brain/query",
+    "/brain/query/stream",
+    "/brain/source/{id}",
+    "/brain/stats",
+}
 
 
 def host(*, with_brain: bool) -> FastAPI:
