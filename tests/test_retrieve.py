@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from brain_pipeline.ask import retrieve
-from brain_pipeline.ask.pipeline import WORTH
+from brain_pipeline.ask.answer import WORTH
 from brain_pipeline.brain import Brain
 from brain_pipeline.mail.mailboxes import iter_messages
 from brain_pipeline.sample import sample_mail

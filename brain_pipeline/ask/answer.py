@@ -16,6 +16,7 @@ from brain_pipeline.errors import ModelBadResponse
 from brain_pipeline.records import NOT_FOUND, Confidence, Source
 
 HIGH, LOW = 0.7, 0.3  # the contract's thresholds of a source's score
+WORTH = 0.6  # of the best source's score, below which another source is noise
 LONGEST_REPLY = 20_000  # characters
 
 _WITHOUT_SOURCES = PlainText(())

@@ -7,18 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, tzinfo
 
+from brain_pipeline.ask.answer import WORTH
 from brain_pipeline.ask.question import content_terms
+from brain_pipeline.family.calendar import LONGEST_WINDOW
 from brain_pipeline.family.sources import Calendars
 from brain_pipeline.family.when import WeekStart, Window, asks_when, resolve
-from brain_pipeline.index.terms import terms
+from brain_pipeline.family.when.days import shifted
+from brain_pipeline.index.terms import fold, terms
 from brain_pipeline.records import CALENDAR, Event, Source
 
 IN_WINDOW, WORDS_IN_WINDOW = 0.45, 0.5  # of the score: a day that is asked about, and all of the question's words
-NOTHING_ELSE_ASKED = 0.8  # the score of an event on a day that is asked about without more
+NOTHING_ELSE_ASKED = 0.9  # the score of an event on a day that is asked about without more
 WORDS_ALONE = 0.9  # the score of a coming event with all of the question's words
 _ENOUGH = 0.5  # share of a question's words in an event that it asks the time of
 _BACK, _AHEAD = 60, 400  # days around today in which a question's event is looked for
 _NOTES = 2_000  # characters of an event's notes that are read
+_CHANGE = re.compile(
+    r"\b(?:moved?|moving|cancell?ed|called off|change[ds]?|postponed|rescheduled|instead|new (?:date|day|time|place)"
+    r"|verschoben|verlegt|abgesagt|fallt aus|cambio|cambia|aplazad[oa]|cancelad[oa]|reporte|annule|deplace)\b"
+)
 _SLASHED = re.compile(r"\d/\d")
 
 # What people ask a calendar, of whatever is in it.
@@ -61,9 +68,8 @@ class Agenda:
         return ((event.title, event.day, event.last_day) for event in self._around(now, _BACK))
 
     def _around(self, now: datetime, back: int) -> list[Event]:
-        today = now.date().toordinal()
-        first, last = max(today - back, 1), min(today + _AHEAD, date.max.toordinal() - 1)
-        return self._calendars.events(date.fromordinal(first), date.fromordinal(last), _zone(now))
+        today = now.date()
+        return self._calendars.events(shifted(today, -back), shifted(today, _AHEAD), _zone(now))
 
     def events(self, window: Window, zone: tzinfo) -> list[Event]:
         """What is on in a window, soonest first."""
@@ -100,7 +106,11 @@ class Agenda:
 
     def find(self, id_: str, now: datetime) -> Event | None:
         """The event of a source, None when there is no such event any more."""
-        return next((event for event in self._around(now, _AHEAD) if source_id(event) == id_), None)
+        for first in (now.date(), shifted(now.date(), -LONGEST_WINDOW)):
+            for event in self._calendars.events(first, shifted(first, LONGEST_WINDOW), _zone(now)):
+                if source_id(event) == id_:
+                    return event
+        return None
 
     def _coming(self, text: str, now: datetime) -> list[tuple[Event, float]]:
         asked = _topic(text)
@@ -184,17 +194,27 @@ def _clock(moment: datetime) -> str:
 def merged(events: Sequence[Source], mails: Sequence[Source], limit: int | None) -> tuple[Source, ...]:
     """Events and mails as one list, best first, no more than ``limit`` of them.
 
-    A mail that is newer than what the calendar says, and tells of the same event, counts as much as the event and
-    comes before it: it may say that the event has moved.
+    The newest mail that tells of a change to an event, and is newer than what the calendar says, counts as much as the
+    event and comes right before it. The best event has a place if it is worth reading.
     """
-    ranked = [(source, 2) for source in mails]
-    for event in reversed(events):
-        for place, (mail, _) in enumerate(ranked):
-            if mail.source_type != CALENDAR and _newer(mail, event) and _tells_of(mail, event):
-                ranked[place] = replace(mail, score=max(mail.score, event.score)), 0
-        ranked.insert(0, (event, 1))
-    ordered = sorted(ranked, key=lambda entry: (-entry[0].score, entry[1]))
-    return tuple(source for source, _ in ordered[:limit])
+    left, ranked = list(mails), list[Source]()
+    for event in events:
+        later = [mail for mail in left if _newer(mail, event) and _tells_of(mail, event)]
+        if later:
+            newest = max(later, key=lambda mail: mail.day or date.min)
+            left.remove(newest)
+            ranked.append(replace(newest, score=max(newest.score, event.score)))
+        ranked.append(event)
+    found = sorted([*ranked, *left], key=lambda source: -source.score)
+    kept = found[:limit]
+    best = next(filter(_is_event, found), None)
+    if len(kept) > 1 and best is not None and best not in kept and best.score >= WORTH * kept[0].score:
+        kept[-1] = best
+    return tuple(kept)
+
+
+def _is_event(source: Source) -> bool:
+    return source.source_type == CALENDAR
 
 
 def _newer(mail: Source, event: Source) -> bool:
@@ -205,5 +225,8 @@ def _newer(mail: Source, event: Source) -> bool:
 
 
 def _tells_of(mail: Source, event: Source) -> bool:
+    """Whether a mail has most of the words of an event's title, and one for a change."""
+    text = f"{mail.subject}\n{mail.passage}"
     named = frozenset(content_terms(event.subject))
-    return bool(named) and named <= set(terms(f"{mail.subject}\n{mail.passage}"))
+    held = named & set(terms(text))
+    return len(held) >= max(min(2, len(named)), len(named) / 2, 1) and bool(_CHANGE.search(fold(text)))

@@ -15,9 +15,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline import cells
-from brain_pipeline.ask.answer import LOW
+from brain_pipeline.ask.answer import LOW, WORTH
 from brain_pipeline.ask.events import merged
-from brain_pipeline.ask.pipeline import WORTH, Pipeline, kind_of
+from brain_pipeline.ask.pipeline import Pipeline, kind_of
 from brain_pipeline.ask.postprocess import Cap, OnePerEmail
 from brain_pipeline.ask.prompt import build_messages
 from brain_pipeline.ask.retrieve import KEPT, KEPT_OF_ONE, Trace, says_the_same

@@ -17,7 +17,7 @@ from llama_index.core.llms.llm import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from brain_pipeline.ask.answer import LOW, ask_model, confidence_of
+from brain_pipeline.ask.answer import LOW, WORTH, ask_model, confidence_of
 from brain_pipeline.ask.check import left_out, resting, unsupported
 from brain_pipeline.ask.events import Agenda, merged
 from brain_pipeline.ask.excerpt import excerpt, quote
@@ -36,7 +36,6 @@ from brain_pipeline.records import CALENDAR, NOT_FOUND, Answer, Found, Kind, Pie
 log = logging.getLogger(__name__)
 
 LONGEST_QUESTION = 2_000  # characters
-WORTH = 0.6  # of the best source's score, below which another source is noise
 
 Item = TypeVar("Item")
 _Said = tuple[str | None, tuple[Source, ...]]

@@ -81,6 +81,8 @@ def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passa
 def _found(
     asked: Question, terms: Sequence[tuple[frozenset[str], float]], total: float, passage: Passage
 ) -> tuple[float, float, float]:
+    if asked.when and len(asked.when.terms) == len(terms) and not asked.when.nearness(passage):
+        return 0.0, not all(map(passage.holds, asked.years)), True  # "this weekend" in mail of another month
     held = sum(weight for forms, weight in terms if any(map(passage.holds, forms)))
     if asked.when and asked.when.terms and asked.when.nearness(passage) == 1.0:  # "January 9" for "Friday"
         held += sum(

@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from brain_pipeline.errors import ConfigError
+from brain_pipeline.family.when.days import shifted
 from brain_pipeline.mail.text import clean, one_line
 from brain_pipeline.records import Event
 
@@ -86,8 +87,8 @@ class Calendar:
             last: the last day.
             zone: the household's, in which days are counted and times are told.
         """
-        last = min(last, _shifted(first, LONGEST_WINDOW))
-        begin, end = _midnight(first, zone), _midnight(_shifted(last, 1), zone)
+        last = min(last, shifted(first, LONGEST_WINDOW))
+        begin, end = _midnight(first, zone), _midnight(shifted(last, 1), zone)
         found = [_event(version, start, stop, zone) for version, start, stop in self._occurrences(first, last)]
         within = [
             event for event in found if event and event.start < end and (event.end > begin or event.start >= begin)
@@ -100,7 +101,7 @@ class Calendar:
             by_occurrence = {version.occurrence: version for version in versions}
             whole = by_occurrence.get("", versions[0])
             try:
-                for found in query.between(_shifted(first, -2), _shifted(last, 3)):
+                for found in query.between(shifted(first, -2), shifted(last, 3)):
                     if str(found.get("STATUS", "")).upper() != "CANCELLED":
                         version = by_occurrence.get(_text_of(found.get("RECURRENCE-ID")), whole)
                         yield _Version(whole.uid, "", found, whole.order, version.changed, whole.zone), *_times(found)
@@ -295,7 +296,3 @@ def _local(moment: date, zone: tzinfo) -> datetime:
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time(), zone)
-
-
-def _shifted(day: date, days: int) -> date:
-    return date.fromordinal(min(max(day.toordinal() + days, 1), date.max.toordinal() - 1))

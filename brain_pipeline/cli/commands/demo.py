@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -24,9 +25,11 @@ def demo(
     """Ingest the sample mailbox, ask it a question, and serve it."""
     from brain_pipeline.brain import open_brain
     from brain_pipeline.mail.mailboxes import iter_messages
-    from brain_pipeline.sample import sample_mail
+    from brain_pipeline.sample import sample_calendar, sample_mail
 
     settings = load_settings(os.environ.get("BRAIN_ENV") or "embedded", host=host, port=port)
+    if not settings.calendars and find_spec("icalendar"):
+        settings = settings.model_copy(update={"calendars": (sample_calendar(),)})
     with open_brain(settings) as brain:
         show_report(brain.ingest(iter_messages([sample_mail()])))
         out.print(f"\n> {FIRST_QUESTION}", markup=False)
