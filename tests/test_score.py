@@ -19,8 +19,9 @@ from brain_pipeline.ask.score import (
     logistic,
     score,
 )
+from brain_pipeline.family.when import Window
 from brain_pipeline.index.keywords import Entry, KeywordIndex, Passage
-from brain_pipeline.index.terms import terms
+from brain_pipeline.index.terms import date_words, terms
 
 MAIL = [
     Entry("zoo", "zoo", "Zoo trip", "Ms. Alvarez", "2025-05-06", "Bring $5 and a signed slip by Friday, May 9."),
@@ -230,3 +231,15 @@ def test_the_default_is_chosen_by_the_model_s_name():
 def test_matching_words_are_shown_as_they_stand():
     assert matching_words("When is the zoo trip?", "The Zoo, and two trips: zoo.") == ["Zoo", "trips", "zoo"]
     assert matching_words("hello", "hello there") == []
+
+
+def test_a_question_for_days_alone_is_not_answered_by_their_words_in_mail_of_another_month(keywords):
+    window = Window(date(2026, 1, 10), date(2026, 1, 11))
+    asked = read_question("what's on this weekend?", keywords, date(2026, 1, 9), window)
+    near = Passage("", "", "", f" {' '.join(terms(date_words(date(2026, 1, 8))))} bake sale this weekend ")
+    naming = Passage(
+        "", "", "", f" {' '.join(terms(date_words(date(2025, 12, 1))))} {' '.join(terms('camp on January 10, 2026'))} "
+    )
+    far = Passage("", "", "", f" {' '.join(terms(date_words(date(2025, 6, 1))))} picnic this weekend ")
+    first, second, last = score(asked, [0.4, 0.4, 0.4], [near, naming, far])
+    assert min(first, second) > 3 * last
