@@ -38,7 +38,8 @@ def run(brain: Brain, *, announce: Callable[[str], None] = lambda _: None) -> No
     with _listen(settings.host, settings.port) as listening:
         host, port = listening.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        brain.catalog.store.ownership.announce(url)
+        if settings.chroma_url is None:  # a Chroma server is for any number of services
+            brain.catalog.store.ownership.announce(url)
         announce(url)
         config = uvicorn.Config(
             app,

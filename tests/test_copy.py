@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import pytest
 from household import HOUSEHOLD, fill, held_elsewhere
+from service import Service
 
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import StoreError
@@ -35,10 +36,14 @@ WRITERS = (
 EVERYTHING = ["embeddings", "documents", "metadatas"]
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 @contextmanager
 def chroma_server(folder: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [Path(sys.executable).with_name("chroma"), "run", "--path", folder, "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  (Chroma's own)
     url = f"http://127.0.0.1:{port}"
@@ -227,3 +232,14 @@ def test_a_database_in_use_is_said(command, household, empty_server, monkeypatch
         status, _, said = command("copy", "--to", empty_server)
     assert status == 1
     assert str(household.chroma_db_path) in said
+
+
+def test_two_services_answer_from_one_server(household, empty_server, tmp_path):
+    copied(household, empty_server)
+    shared = {"CHROMA_URL": empty_server, "BRAIN_WARM_UP": "false"}
+    with (
+        Service(free_port(), shared, tmp_path / "log") as one,
+        Service(free_port(), shared, tmp_path / "log") as other,
+    ):
+        held = [httpx.get(f"{service.url}/brain/stats", timeout=30).json() for service in (one, other)]
+    assert [each["total_documents"] for each in held] == [len(HOUSEHOLD)] * 2
