@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import BrainError
+from brain_pipeline.family.sources import Calendars
 from brain_pipeline.index.ownership import Owner
 from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.models.gguf import check_file
@@ -36,6 +37,8 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
         yield _tried("embedding model", lambda: _embedder(settings))
         yield _tried("collection's vectors", lambda: _vectors(brain))
         yield _tried("language model", lambda: _llm(settings))
+    if settings.calendars:
+        yield _tried("calendars", lambda: _calendars(settings))
 
 
 def _tried(name: str, look: Callable[[], Finding]) -> Finding:
@@ -117,6 +120,16 @@ def _llm(settings: Settings) -> Finding:
         _check_llm(settings, settings.llm_fallback_url, model)
         what += f", else {model} at {settings.llm_fallback_url}"
     return Finding(ok=True, what=what)
+
+
+def _calendars(settings: Settings) -> Finding:
+    calendars = Calendars(settings.calendars, list)
+    read = calendars.read()
+    what = f"calendars: {len(calendars.files())} files, {len(read.fixed) + len(read.series)} events"
+    if not read.broken:
+        return Finding(ok=True, what=what)
+    names = ", ".join(read.broken)
+    return Finding(ok=False, what=f"{what}; not all could be read of {names}.", remedy="Export these calendars anew.")
 
 
 def _check_llm(settings: Settings, url: str, model: str) -> None:

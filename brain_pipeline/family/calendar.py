@@ -182,7 +182,8 @@ def _components(text: str) -> list[Any]:
     from icalendar import Calendar as Reader  # noqa: PLC0415  (an extra)
 
     try:
-        return list(Reader.from_ical(text, multiple=True))
+        if whole := list(Reader.from_ical(text, multiple=True)):
+            return whole
     except _DAMAGED:
         pass
     blocks = [(found[1].upper(), found[0]) for found in _BLOCK.finditer(text)]
@@ -219,15 +220,21 @@ def _tame(event: Any, start: date) -> None:
     rules = event.get("RRULE")
     if rules is None:
         return
-    each = rules if isinstance(rules, list) else [rules]
-    often = any(
-        _TOO_OFTEN & {str(freq).upper() for freq in rule.get("FREQ", [])}
-        or any(len(rule.get(part, [])) > 1 for part in _PARTS_OF_A_DAY)
-        for rule in each
-    )
-    begin, end = _times(event)
-    if often or start.year < _EARLIEST or _wall(end) - _wall(begin) > _LONGEST:
+    try:
+        begin, end = _times(event)
+        tame = start.year >= _EARLIEST and _wall(end) - _wall(begin) <= _LONGEST and not _within_a_day(rules)
+    except _DAMAGED:
+        tame = False
+    if not tame:
         del event["RRULE"]
+
+
+def _within_a_day(rules: Any) -> bool:
+    return any(
+        _TOO_OFTEN & {str(freq).upper() for freq in rule["FREQ"]}
+        or any(len(rule.get(part, [])) > 1 for part in _PARTS_OF_A_DAY)
+        for rule in (rules if isinstance(rules, list) else [rules])
+    )
 
 
 def _times(event: Any) -> tuple[Any, Any]:
