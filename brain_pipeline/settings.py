@@ -162,6 +162,11 @@ class Settings(BaseSettings):
         description="whether an answer that leaves out a day, a time or an amount is followed by the mail's own words;"
         " default for language models below 3 billion parameters, by their name",
     )
+    question_cache: int = Field(
+        0,
+        ge=0,
+        description="questions whose vectors and answers are kept in memory, for the same day and mail; 0 for none",
+    )
     request_timeout: Seconds = Field(120.0, description="seconds one question may take in all")
 
     # Serving.

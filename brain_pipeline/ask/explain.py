@@ -115,7 +115,7 @@ async def explain(
         return Explanation(question, (), ())
     now = now or pipeline.clock()
     window = await asyncio.to_thread(pipeline.agenda.window, question, now)
-    events = await pipeline.events(question, source, now, window)
+    events = await asyncio.to_thread(pipeline.events, question, source, now, window)
     kind = kind_of(source)
     retriever = await asyncio.to_thread(pipeline.retriever, kind, now, window=window)
     trace = await retriever.trace(QueryBundle(question))

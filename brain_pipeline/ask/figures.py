@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 
+from brain_pipeline.family.when.words import MONTHS, WEEKDAYS, any_of, numbered
 from brain_pipeline.index.terms import fold
 
 # ("amount", number) · ("part", number) · ("time", minutes of the day) · ("day", year or None, month, day) ·
@@ -18,39 +19,17 @@ from brain_pipeline.index.terms import fold
 Reading = tuple[object, ...]
 
 
-def _numbered(names: str, start: int) -> dict[str, int]:
-    return {name: number for number, group in enumerate(names.split("|"), start) for name in group.split()}
-
-
-_MONTHS = _numbered(
-    "january jan januar janner enero janvier|february feb februar febrero fevrier|march mar marz marzo mars"
-    "|april apr abril avril|may mai mayo|june jun juni junio juin|july jul juli julio juillet|august aug agosto aout"
-    "|september sept sep septiembre septembre|october oct oktober okt octubre octobre"
-    "|november nov noviembre novembre|december dec dezember dez diciembre decembre",
-    1,
-)
-_WEEKDAYS = _numbered(
-    "monday mon montag lunes lundi|tuesday tue tues dienstag martes mardi|wednesday wed mittwoch miercoles mercredi"
-    "|thursday thu thur thurs donnerstag jueves jeudi|friday fri freitag viernes vendredi"
-    "|saturday sat samstag sonnabend sabado samedi|sunday sun sonntag domingo dimanche",
-    0,
-)
-_NEAR_DAYS = _numbered("yesterday gestern ayer hier|today tonight heute hoy|tomorrow morgen manana demain", -1)
-_WORDS = _numbered(
+_NEAR_DAYS = numbered("yesterday gestern ayer hier|today tonight heute hoy|tomorrow morgen manana demain", -1)
+_WORDS = numbered(
     "one eins|two zwei dos deux|three drei tres trois|four vier cuatro quatre|five funf cinco cinq|six sechs seis"
     "|seven sieben siete sept|eight acht ocho huit|nine neun nueve neuf|ten zehn diez dix|eleven elf once onze"
     "|twelve zwolf doce douze|thirteen dreizehn|fourteen vierzehn|fifteen funfzehn|sixteen sechzehn"
     "|seventeen siebzehn|eighteen achtzehn|nineteen neunzehn",
     1,
 )
-_TENS = _numbered("twenty zwanzig|thirty dreissig|forty vierzig|fifty funfzig|sixty|seventy|eighty|ninety", 2)
+_TENS = numbered("twenty zwanzig|thirty dreissig|forty vierzig|fifty funfzig|sixty|seventy|eighty|ninety", 2)
 
-
-def _any(names: dict[str, int]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
-
-
-_MONTH = rf"\b(?P<{{}}>{_any(_MONTHS)})\b"
+_MONTH = rf"\b(?P<{{}}>{any_of(MONTHS)})\b"
 _TIME_FOLLOWS = r"(?!\d|[:.]\d|\s?(?:[ap]\.?m\b|uhr\b|o'clock))"
 _DAY = rf"\d{{1,2}}(?:st|nd|rd|th|er)?{_TIME_FOLLOWS}"
 _YEAR = r"(?:,?\s(?:de\s)?(?P<{}>\d{{4}})\b)?"
@@ -100,10 +79,10 @@ def _hour_before(hour: str) -> int:
 _Retold = Callable[[re.Match[str]], str]
 _RETOLD: tuple[tuple[re.Pattern[str], _Retold], ...] = (
     (
-        re.compile(rf"\b({_any(_TENS)})(?:[- ]({_any(_WORDS)}))?\b"),
+        re.compile(rf"\b({any_of(_TENS)})(?:[- ]({any_of(_WORDS)}))?\b"),
         lambda m: str(10 * _TENS[m[1]] + _WORDS.get(m[2], 0)),
     ),
-    (re.compile(rf"\b({_any(_WORDS)})\b"), lambda m: str(_WORDS[m[1]])),
+    (re.compile(rf"\b({any_of(_WORDS)})\b"), lambda m: str(_WORDS[m[1]])),
     (re.compile(r"\b(?:noon|midday|mittags?|mediodia|midi)\b"), lambda _: "12 pm"),
     (re.compile(r"\b(?:midnight|mitternacht|medianoche|minuit)\b"), lambda _: "12 am"),
     (re.compile(r"\bhalf past (\d\d?)\b"), lambda m: f"{m[1]}:30"),
@@ -162,7 +141,7 @@ def kinds_told(text: str) -> set[str]:
 def weekdays(text: str) -> set[int]:
     """The weekdays that are named in full, Monday being 0: an abbreviation may be a word of its own."""
     words = re.findall(r"[a-z]{5,}", fold(text))
-    return {_WEEKDAYS[name] for word in words for name in (word, word.removesuffix("s")) if name in _WEEKDAYS}
+    return {WEEKDAYS[name] for word in words for name in (word, word.removesuffix("s")) if name in WEEKDAYS}
 
 
 def weekdays_of_days(text: str, day: date | None) -> set[int]:
@@ -214,7 +193,7 @@ def _readings(found: re.Match[str]) -> set[Reading]:
         orders += [(group["first"], group["second"])] if group["sep2"] != "." else []
         days = _days(group["last"], *orders)
     elif group["month"] or group["month2"]:
-        month, day = _MONTHS[group["month"] or group["month2"]], group["day"] or group["day2"]
+        month, day = MONTHS[group["month"] or group["month2"]], group["day"] or group["day2"]
         days = _days(group["year"] or group["year2"], (month, day))
     elif group["hour"] or group["h"]:
         minute = group["minute"] or group["min"] or "0"
@@ -282,15 +261,15 @@ def _days(year: str | None, *orders: tuple[str | int, str | int]) -> set[Reading
 def _listed_days(text: str) -> Iterator[set[Reading]]:
     """The days of "May 9, 10 and 12" and of "9.-12. Mai"."""
     for found in _DAYS_AFTER.finditer(text):
-        yield _days(None, *((_MONTHS[found["month"]], day) for day in re.findall(r"\d+", found[2])))
+        yield _days(None, *((MONTHS[found["month"]], day) for day in re.findall(r"\d+", found[2])))
     for found in _DAYS_BEFORE.finditer(text):
-        yield _days(None, *((_MONTHS[found["month"]], day) for day in re.findall(r"\d+", found[1])))
+        yield _days(None, *((MONTHS[found["month"]], day) for day in re.findall(r"\d+", found[1])))
 
 
 def _near_days(text: str, day: date) -> Iterator[date]:
     """The days that weekdays, "tomorrow" and "the 9th" may mean in what was written on ``day``."""
     words = set(re.findall(r"[a-z]+", text))
-    weekdays = {number for name, number in _WEEKDAYS.items() if name in words}
+    weekdays = {number for name, number in WEEKDAYS.items() if name in words}
     offsets = {number for name, number in _NEAR_DAYS.items() if name in words}
     numbers = {int(first or second) for first, second in _NTH.findall(text)}
     for offset in _NEAR:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TypeVar
+from functools import partial
 
 import anyio
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -19,10 +19,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline.ask.answer import LOW, WORTH, ask_model, confidence_of
 from brain_pipeline.ask.check import left_out, resting, unsupported
+from brain_pipeline.ask.deadline import until
 from brain_pipeline.ask.events import Agenda, merged
 from brain_pipeline.ask.excerpt import excerpt, quote
 from brain_pipeline.ask.postprocess import postprocessors
 from brain_pipeline.ask.prompt import fitted
+from brain_pipeline.ask.recent import Recent
 from brain_pipeline.ask.retrieve import HybridRetriever
 from brain_pipeline.ask.score import Calibration
 from brain_pipeline.ask.whose import Whose
@@ -37,7 +39,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_QUESTION = 2_000  # characters
 
-Item = TypeVar("Item")
 _Said = tuple[str | None, tuple[Source, ...]]
 
 _KINDS: dict[str, Kind] = {"email": "email", "newsletter": "newsletter"}
@@ -85,6 +86,8 @@ class Pipeline:
         self.people = people
         self._most = catalog.settings.context_chunks
         self._patience = catalog.settings.request_timeout
+        self._vectors: Recent[list[float]] = Recent(catalog.settings.question_cache)
+        self._answers: Recent[_Said] = Recent(catalog.settings.question_cache)
         self._gate = Gate(catalog.settings.llm_concurrency, catalog.settings.llm_queue)
 
     def retriever(
@@ -106,6 +109,7 @@ class Pipeline:
             worth=worth,
             window=window,
             whose=whose,
+            vectors=self._vectors,
         )
 
     def postprocessors(self, limit: int | None = None) -> list[BaseNodePostprocessor]:
@@ -122,23 +126,32 @@ class Pipeline:
         member: str | None = None,
     ) -> tuple[Source, ...]:
         """The emails and the events that may answer a question, best first; ``member`` as in ``Brain.aquery``."""
-        now = now or self.clock()
-        window = await asyncio.to_thread(self.agenda.window, question, now)
-        events = await self.events(question, source, now, window)
-        if member is not None and events:
-            events = await asyncio.to_thread(self._of_member, events, member)
-        if _only_calendar(source):
+        prepared = partial(self._prepared, question, source, limit, now or self.clock(), member)
+        events, retriever = await asyncio.to_thread(prepared)
+        if retriever is None:
             return tuple(events[:limit])
-        most = None if events else limit
-        mails = await self.rank(question, kind=kind_of(source), limit=most, now=now, window=window, member=member)
+        mails = await self._mails(question, retriever, None if events else limit)
         return merged(events, mails, limit) if events else mails
 
-    async def events(self, question: str, source: str, now: datetime, window: Window | None) -> list[Source]:
+    def _prepared(
+        self, question: str, source: str, limit: int | None, now: datetime, member: str | None
+    ) -> tuple[list[Source], HybridRetriever | None]:
+        """The events that a question is about, and what finds its emails; None when none are wanted or held."""
+        window = self.agenda.window(question, now)
+        events = self.events(question, source, now, window)
+        if member is not None and events:
+            events = self._of_member(events, member)
+        if _only_calendar(source) or self.catalog.store.count() == 0:
+            return events, None
+        worth = 0.0 if events or limit is None else WORTH
+        whose = Whose(self.people, question, member)
+        return events, self.retriever(kind_of(source), now, worth, window, whose)
+
+    def events(self, question: str, source: str, now: datetime, window: Window | None) -> list[Source]:
         """The events that a question is about, best first; none when only mail of one kind is wanted."""
         if kind_of(source) is not None:
             return []
-        only = _only_calendar(source)
-        return await asyncio.to_thread(self.agenda.sources, question, now, window, only=only)
+        return self.agenda.sources(question, now, window, only=_only_calendar(source))
 
     def _of_member(self, events: list[Source], member: str) -> list[Source]:
         """The events that name a member; all when nobody has that name."""
@@ -147,22 +160,16 @@ class Pipeline:
         return [each for each, is_theirs in zip(events, named, strict=True) if is_theirs or known is None]
 
     async def rank(
-        self,
-        question: str,
-        *,
-        kind: Kind | None = None,
-        limit: int | None = None,
-        now: datetime | None = None,
-        window: Window | None = None,
-        member: str | None = None,
+        self, question: str, *, now: datetime | None = None, window: Window | None = None
     ) -> tuple[Source, ...]:
-        """The emails that may answer a question, best first, each with its best passage and its score."""
+        """Every email that may answer a question, best first, each with its best passage and its score."""
         if await asyncio.to_thread(self.catalog.store.count) == 0:
             return ()
-        worth = 0.0 if limit is None else WORTH
-        whose = await asyncio.to_thread(Whose, self.people, question, member)
-        # An embedded model loads at first use.
-        retriever = await asyncio.to_thread(self.retriever, kind, now, worth, window, whose)
+        whose = await asyncio.to_thread(Whose, self.people, question)
+        retriever = await asyncio.to_thread(partial(self.retriever, now=now, window=window, whose=whose))
+        return await self._mails(question, retriever, None)
+
+    async def _mails(self, question: str, retriever: HybridRetriever, limit: int | None) -> tuple[Source, ...]:
         nodes = await retriever.aretrieve(QueryBundle(question))
         return await asyncio.to_thread(self._sources, nodes, limit)  # reading metadata may wait for the keyword index
 
@@ -201,7 +208,7 @@ class Pipeline:
                 sources = await asyncio.to_thread(self.readable, question, found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
-                async with aclosing(_until(deadline, self._answer(question, sources, now))) as versions:
+                async with aclosing(until(deadline, self._answer(question, sources, now))) as versions:
                     async for said in versions:
                         text, _ = said
                         if text and text.startswith(shown) and text != shown:
@@ -254,19 +261,27 @@ class Pipeline:
         if llm is None:
             yield await excerpt(question, sources, self._embedder()), sources
             return
+        asked = question, sources, now.date(), llm.metadata.model_name  # all that a prompt is made of
+        if (known := self._answers.get(asked)) is not None:
+            yield known
+            return
         text: str | None = None
         async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
             async for text in versions:
                 yield text, sources
-        if not text:
-            return
-        invented, used = await asyncio.to_thread(_checked_answer, text, question, sources, now.date())
+        said: _Said = (None, ()) if not text else await self._checked_answer(text, question, sources, now.date())
+        self._answers.keep(asked, said)
+        yield said
+
+    async def _checked_answer(self, text: str, question: str, sources: tuple[Source, ...], today: date) -> _Said:
+        """An answer that rests on its sources, and those that it rests on."""
+        invented, used = await asyncio.to_thread(_compared, text, question, sources, today)
         if invented:
             log.warning("%d figures of an answer stand in none of its sources; quoting these instead", len(invented))
-            text, used = await excerpt(question, sources[:1], self._embedder()), sources[:1]
-        elif self.catalog.settings.quotes_with_answers:
+            return await excerpt(question, sources[:1], self._embedder()), sources[:1]
+        if self.catalog.settings.quotes_with_answers:
             text = await asyncio.to_thread(_completed, text, question, used[0])
-        yield text, used
+        return text, used
 
     def source_of(self, node: NodeWithScore) -> Source:
         """The record of an email from one of its nodes."""
@@ -283,7 +298,7 @@ class Pipeline:
         )
 
 
-def _checked_answer(
+def _compared(
     text: str, question: str, sources: tuple[Source, ...], today: date
 ) -> tuple[set[str], tuple[Source, ...]]:
     return unsupported(text, question, sources, today), resting(text, question, sources)
@@ -300,20 +315,3 @@ def _worth_reading(found: tuple[Source, ...]) -> tuple[Source, ...]:
     if not found or found[0].score < LOW:
         return ()
     return tuple(source for source in found if source.score >= WORTH * found[0].score)
-
-
-async def _until(deadline: float, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """The items, as long as none is late by the event loop's clock; ``TimeoutError`` then.
-
-    Nothing is yielded inside a timeout, which would go off in whatever the caller is doing by then (PEP 789). The
-    timeout is anyio's, which cancels again and again: asyncio's does it once, and an HTTP client that just connects
-    takes that for its own.
-    """
-    async with aclosing(items):
-        while True:
-            with anyio.fail_after(deadline - anyio.current_time()):
-                try:
-                    item = await anext(items)
-                except StopAsyncIteration:
-                    return
-            yield item

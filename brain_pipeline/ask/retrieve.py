@@ -16,6 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
 
 from brain_pipeline.ask.question import NO_QUESTION, Floats, Question, read_question
+from brain_pipeline.ask.recent import Recent
 from brain_pipeline.ask.score import MINILM, Calibration, features, logits, score
 from brain_pipeline.ask.whose import Whose
 from brain_pipeline.family.when import Window
@@ -79,6 +80,7 @@ class HybridRetriever(BaseRetriever):
         worth: float = 0.0,
         window: Window | None = None,
         whose: Whose | None = None,
+        vectors: Recent[list[float]] | None = None,
     ) -> None:
         super().__init__()
         self._catalog = catalog
@@ -90,6 +92,7 @@ class HybridRetriever(BaseRetriever):
         self._worth = worth
         self._window = window
         self._whose = whose
+        self._vectors = vectors or Recent(0)
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -106,11 +109,18 @@ class HybridRetriever(BaseRetriever):
         # Chroma and SQLite block; threads keep the event loop free for other requests. Words are looked up meanwhile.
         matching = asyncio.ensure_future(asyncio.to_thread(self._matching, query_bundle.query_str))
         try:
-            vector = query_bundle.embedding or await self._embedder.aget_query_embedding(query_bundle.query_str)
+            vector = query_bundle.embedding or await self._vector(query_bundle.query_str)
         except BaseException:
             matching.cancel()
             raise
         return await asyncio.to_thread(self._select, *await matching, np.asarray(vector, dtype=np.float32))
+
+    async def _vector(self, question: str) -> list[float]:
+        vector = self._vectors.get(question)
+        if vector is None:
+            vector = await self._embedder.aget_query_embedding(question)
+            self._vectors.keep(question, vector)
+        return vector
 
     def _matching(self, question: str) -> tuple[Question, dict[str, Passage]]:
         """The question as it is read, and the chunks that its words find, best first."""
