@@ -190,3 +190,10 @@ def run_module(module: str, *arguments: str) -> Any:
     command = [sys.executable, "-m", module, *arguments]
     printed = subprocess.run(command, check=True, env=environment(), stdout=subprocess.PIPE, text=True).stdout
     return json.loads(printed)
+
+
+def make_keyword_index(database: str) -> None:
+    """Has the brain open a database once, in a process that ends."""
+    command = [sys.executable, "-m", "brain_pipeline.cli", "stats"]
+    surroundings = environment({"CHROMA_DB_PATH": database})
+    subprocess.run(command, check=True, env=surroundings, stdout=subprocess.DEVNULL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.figures import Comparison, Goal, Line, Spread, interleaved
-from bench.processes import model_server
+from bench.processes import make_keyword_index, model_server
 from bench.rows.query import asking_of, require_answers
 from bench.run import WARM_UP, Run
 
@@ -32,6 +32,7 @@ def growth(run: Run) -> list[Line]:
 
 
 def _at(run: Run, size: int) -> dict:
+    make_keyword_index(run.database(size))  # which leaves memory behind that a service started later does not have
     with model_server() as models, run.contenders(size, models, peers=CONTENDERS) as running:
         asked = run.questions_of(size, seed=5)
         require_answers(running, asked[0])
