@@ -123,7 +123,8 @@ class RemoteBrain:
 
     def whats_on(self, text: str, *, now: datetime | None = None) -> tuple[Window | None, list[Event]]:
         """The days that a text names and their events; see ``Brain.whats_on``."""
-        body = self._send("GET", "/brain/events", params={"when": text} | self._moment(now))
+        where = {"zone": self.settings.timezone} if self.settings.timezone else {}
+        body = self._send("GET", "/brain/events", params={"when": text} | where | self._moment(now))
         days = body["window"]
         window = Window(date.fromisoformat(days[0]), date.fromisoformat(days[1])) if days else None
         return window, list(map(_event, body["events"]))

@@ -36,9 +36,9 @@ def confidence_of(score: float) -> Confidence:
 
 
 async def ask_model(
-    llm: LLM, question: str, sources: Sequence[Source], *, now: datetime
+    llm: LLM, question: str, sources: Sequence[Source], *, now: datetime, watched: bool = True
 ) -> AsyncGenerator[str | None, None]:
-    """The answer so far, again and again, as the model writes it. One call.
+    """The answer so far, again and again, as the model writes it, or, not ``watched``, the whole of it. One call.
 
     The last item is the whole answer, or None when the model says that the sources do not hold one. Closing the
     generator ends the call.
@@ -56,7 +56,8 @@ async def ask_model(
             reply = response.message.content or ""
             if len(reply) > LONGEST_REPLY:
                 raise ModelBadResponse("The language model does not come to an end; ask again, or try another model.")
-            yield settled(reply, plain)
+            if watched:
+                yield settled(reply, plain)
     yield read_reply(reply, plain)
 
 

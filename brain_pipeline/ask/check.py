@@ -7,6 +7,7 @@ from calendar import day_name
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import chain
 
 from brain_pipeline.ask.figures import (
     Reading,
@@ -35,17 +36,29 @@ def _told(source: Source) -> str:
 def unsupported(answer: str, question: str, sources: Sequence[Source], today: date) -> set[str]:
     """The numbers, times, days and amounts of an answer that stand in no form in a source or in the question."""
     resolved = " ".join([question, *content_terms(question, today)])  # with the year that "this year" is
-    held = known(resolved, today).union(*map(_held, sources))
+    claimed = list(claims(answer))
     if _TODAY.search(answer):
-        held |= of_day(today) | {("part", Decimal(today.year))}
-    invented = {figure for figure, readings in claims(answer) if not readings & held}
+        told = of_day(today) | {("part", Decimal(today.year))}
+        claimed = [claim for claim in claimed if not claim[1] & told]
+    # Texts are read until every figure was found, which the first of them mostly does.
+    for held in chain(map(_held, sources), [known(resolved, today)]) if claimed else ():
+        claimed = [claim for claim in claimed if not claim[1] & held]
+        if not claimed:
+            break
+    return {figure for figure, _ in claimed} | _other_weekdays(answer, resolved, sources, today)
+
+
+def _other_weekdays(answer: str, resolved: str, sources: Sequence[Source], today: date) -> set[str]:
+    said = weekdays(answer)
+    if not said:
+        return set()
     told = [f"{source.subject}\n{source.passage}" for source in sources]
     named = weekdays("\n".join([resolved, *told])) | weekdays_of_days(resolved, today)
     named = named.union(*(weekdays_of_days(text, source.day) for text, source in zip(told, sources, strict=True)))
     if not named:  # where no day is told, a weekday contradicts nothing
-        return invented
+        return set()
     sent = {source.day.weekday() for source in sources if source.day}
-    return invented | {day_name[day] for day in weekdays(answer) - named - sent}
+    return {day_name[day] for day in said - named - sent}
 
 
 def _held(source: Source) -> set[Reading]:

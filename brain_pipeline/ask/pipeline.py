@@ -192,8 +192,12 @@ class Pipeline:
         found: tuple[Source, ...] | None = None,
         now: datetime | None = None,
         member: str | None = None,
+        watched: bool = True,
     ) -> AsyncGenerator[Found | Piece | Answer, None]:
-        """See ``Brain.astream``; ``found`` are emails to answer from, in place of those that retrieval finds."""
+        """See ``Brain.astream``; ``found`` are emails to answer from, in place of those that retrieval finds.
+
+        An answer that nobody watches comes without its pieces.
+        """
         started = time.perf_counter()
         now = now or self.clock()
         question, limit = self.checked(question, top_k)
@@ -208,7 +212,7 @@ class Pipeline:
                 sources = await asyncio.to_thread(self.readable, question, found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
-                async with aclosing(until(deadline, self._answer(question, sources, now))) as versions:
+                async with aclosing(until(deadline, self._answer(question, sources, now, watched=watched))) as versions:
                     async for said in versions:
                         text, _ = said
                         if text and text.startswith(shown) and text != shown:
@@ -252,7 +256,9 @@ class Pipeline:
             raise InvalidRequest(f"top_k is {top_k}; send how many sources you want, 1 or more.")
         return question, self._most if top_k is None else min(top_k, self._most)
 
-    async def _answer(self, question: str, sources: tuple[Source, ...], now: datetime) -> AsyncGenerator[_Said, None]:
+    async def _answer(
+        self, question: str, sources: tuple[Source, ...], now: datetime, *, watched: bool
+    ) -> AsyncGenerator[_Said, None]:
         """The answer so far and the sources it is made from, again and again.
 
         The text is None at the end when the sources do not hold an answer.
@@ -266,7 +272,8 @@ class Pipeline:
             yield known
             return
         text: str | None = None
-        async with self._gate.place(), aclosing(ask_model(llm, question, sources, now=now)) as versions:
+        replies = ask_model(llm, question, sources, now=now, watched=watched)
+        async with self._gate.place(), aclosing(replies) as versions:
             async for text in versions:
                 yield text, sources
         said: _Said = (None, ()) if not text else await self._checked_answer(text, question, sources, now.date())

@@ -8,6 +8,7 @@ an answer was found), and not the token that fences the sources.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import regex  # it knows Unicode's categories, and whether what came so far may be the beginning of a match
 
@@ -60,6 +61,7 @@ _SENTENCE_END = regex.compile(r"(?<=[\p{L}\p{N}]\.)(?=\p{Lu}\p{Ll})")
 _BARE = regex.compile(r"[\p{L}\p{N}.-]+")
 _LAST_WORD = regex.compile(r"\S+\Z")
 _NO_WORD_YET = regex.compile(r"^[\W_]+\Z", regex.MULTILINE)  # it may belong to a claim of provenance
+_SEPARATORS = regex.compile(r"[\W_]+")
 _PUNCTUATION = ".,;:!?'\"*_~`()[]{}<>«»“”„’‘"
 
 
@@ -85,12 +87,30 @@ class PlainText:
     """
 
     def __init__(self, sources: Sequence[Source], boundary: str = "") -> None:
-        texts = (text for source in sources for text in (source.passage, source.subject, source.sender))
-        self._known = frozenset(_links(texts))
-        token = r"[\W_]{0,9}".join(map(regex.escape, boundary))
-        self._fence = regex.compile(
-            rf"(?:<< *)?{token}(?: *(?:end of )?source \d+)?(?: *>>)?" if boundary else r"(?!)", regex.IGNORECASE
-        )
+        self._sources = sources
+        self._boundary = boundary.casefold()
+
+    # Both take long and are seldom needed: most replies hold neither a link nor the boundary.
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        texts = (text for source in self._sources for text in (source.passage, source.subject, source.sender))
+        return frozenset(_links(texts))
+
+    @cached_property
+    def _fence(self) -> regex.Pattern[str]:
+        token = r"[\W_]{0,9}".join(map(regex.escape, self._boundary))
+        return regex.compile(rf"(?:<< *)?{token}(?: *(?:end of )?source \d+)?(?: *>>)?", regex.IGNORECASE)
+
+    def _without_fence(self, text: str) -> str:
+        together = _SEPARATORS.sub("", text).casefold()
+        return self._fence.sub("", text) if self._boundary and self._boundary in together else text
+
+    def _without_begun_fence(self, text: str) -> str:
+        together = _SEPARATORS.sub("", text).casefold()
+        begun = (self._boundary[:length] for length in range(1, len(self._boundary) + 1))
+        may_begin = text.rstrip().endswith("<") or together.endswith(tuple(begun))
+        return _without_partial(self._fence, text) if self._boundary and may_begin else text
 
     def whole(self, reply: str) -> str:
         """What may be shown of a finished reply; empty when nothing is left."""
@@ -102,8 +122,9 @@ class PlainText:
         What may yet become a match of one of the ``held`` patterns is left out too.
         """
         text = _LAST_WORD.sub("", visible(reply))
-        for pattern in (self._fence, _IMAGE_OR_LINK, _TAG):
-            text = _LAST_WORD.sub("", _without_partial(pattern, text))  # what is cut off may have ended a word
+        text = _LAST_WORD.sub("", self._without_begun_fence(text))  # what is cut off may have ended a word
+        for pattern in (_IMAGE_OR_LINK, _TAG):
+            text = _LAST_WORD.sub("", _without_partial(pattern, text))
         text = self._cleaned(text)
         for pattern in (ATTRIBUTION, *held):
             if found := pattern.search(text, partial=True):
@@ -111,7 +132,7 @@ class PlainText:
         return _NO_WORD_YET.sub("", text).strip()
 
     def _cleaned(self, text: str) -> str:
-        text = _IMAGE_OR_LINK.sub(r"\1", self._fence.sub("", text))
+        text = _IMAGE_OR_LINK.sub(r"\1", self._without_fence(text))
         text = ATTRIBUTION.sub("", _TAG.sub("", text))
         return str(_LINK.sub(self._judged, _MARKUP.sub(" ", text)))
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -215,7 +215,7 @@ class Brain:
             InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
             BrainUnavailable: a model or the database can't be used now; ``sources`` holds what had been found.
         """
-        events = self.astream(question, top_k=top_k, source=source, now=now, member=member)
+        events = self._events(question, top_k, source, now, member, watched=False)
         [answer] = [event async for event in events if isinstance(event, Answer)]
         return answer
 
@@ -233,11 +233,15 @@ class Brain:
         The last is what counts: it differs from the pieces when the model takes back what it began to say. Closing the
         generator ends the model's work. Arguments and errors are those of ``aquery``.
         """
-        local = self._local(now)
-        events = self._pipeline.stream(question, top_k=top_k, source=source, now=local, member=member)
-        async with aclosing(events):
+        async with aclosing(self._events(question, top_k, source, now, member, watched=True)) as events:
             async for event in events:
                 yield event
+
+    def _events(
+        self, question: str, top_k: int | None, source: str, now: datetime | None, member: str | None, *, watched: bool
+    ) -> AsyncGenerator[Found | Piece | Answer, None]:
+        local = self._local(now)
+        return self._pipeline.stream(question, top_k=top_k, source=source, now=local, member=member, watched=watched)
 
     def explain(
         self, question: str, *, top_k: int | None = None, source: str = "all", now: datetime | None = None
@@ -275,12 +279,19 @@ class Brain:
         """
         return self._pipeline.agenda.events(window, self.settings.zone)
 
-    def whats_on(self, text: str, *, now: datetime | None = None) -> tuple[Window | None, list[Event]]:
-        """The days that a text names and their events; without such days, the events that it asks the time of."""
-        window = self.window(text, now=now)
+    def whats_on(
+        self, text: str, *, now: datetime | None = None, zone: tzinfo | None = None
+    ) -> tuple[Window | None, list[Event]]:
+        """The days that a text names and their events; without such days, the events that it asks the time of.
+
+        ``now`` is that of ``aquery``; ``zone`` is where days are counted and times told, default the household's.
+        """
+        agenda, zone = self._pipeline.agenda, zone or self.settings.zone
+        local = now.replace(tzinfo=zone) if now and not now.tzinfo else self._local(now).astimezone(zone)
+        window = agenda.window(text, local)
         if window is not None:
-            return window, self.events(window)
-        return None, self._pipeline.agenda.coming(text, self._local(now)) if asks_when(text) else []
+            return window, agenda.events(window, zone)
+        return None, agenda.coming(text, local) if asks_when(text) else []
 
     # The members.
 

@@ -140,7 +140,19 @@ def _urls(settings: Settings) -> Iterator[str]:
 
 
 def _look_up(host: str, port: int) -> Future[list[Any]]:
+    if _is_address(host):
+        known: Future[list[Any]] = Future()
+        known.set_result([(None, None, None, "", (host, port))])
+        return known
     return _LOOK_UPS.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _host(url: str) -> str:
