@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from math import ceil
 from operator import itemgetter
 
 import numpy as np
@@ -30,6 +32,7 @@ from brain_pipeline.records import Kind
 FEWEST = 40  # candidates asked of each index
 DATED = 12  # candidates asked of the keyword index for the days that a question is about
 MATCHING = 8  # of those that only words find, the best, whose vectors are read
+SPARE = 1.3  # times as many, where only some are wanted
 MOST = 3_200  # beyond it, the rows of one kind are looked up by their ids instead of over-fetched
 PAGE = 1_000  # rows looked up by id at once
 KEPT, KEPT_OF_ONE = 12, 2  # chunks that become nodes, in all and of one email
@@ -128,10 +131,10 @@ class HybridRetriever(BaseRetriever):
         if keywords is None:
             return NO_QUESTION, {}
         asked = read_question(question, keywords, self._today, self._window)
-        found = keywords.search(asked.words, FEWEST)
+        found = keywords.search(asked.words, FEWEST if self._only is None else MOST, self._kind)
         if asked.when and asked.when.days:  # apart, so that a day in figures takes no word's place
-            found = list(dict.fromkeys([*found, *keywords.search(sorted(asked.when.days), DATED)]))
-        passages = self._of_kind(keywords.passages(found))
+            found = list(dict.fromkeys([*found, *keywords.search(sorted(asked.when.days), DATED, self._kind)]))
+        passages = self._wanted(keywords.passages(found))
         return asked, {id_: passages[id_] for id_ in found if id_ in passages}
 
     def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> Trace:
@@ -192,42 +195,58 @@ class HybridRetriever(BaseRetriever):
         at_best = dict(zip(ids, self._scores(asked, dict.fromkeys(ids, nearest), passages), strict=True))
         return [id_ for id_ in sorted(ids, key=at_best.__getitem__, reverse=True)[:MATCHING] if at_best[id_] >= least]
 
+    @property
+    def _only(self) -> frozenset[str] | None:
+        return self._whose.only if self._whose else None
+
     def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
-        """The nearest rows of the wanted kind, by their cosines and by what the keyword index knows of them."""
-        limit = FEWEST
-        if self._whose and self._whose.only is not None and len(self._whose.only) < FEWEST:
-            return self._all_of_kind(vector, keywords)
-        while True:
+        """The nearest rows of the wanted kind and member, and what the keyword index knows of them.
+
+        There are as many as a search without filter would look at, so that what is found is what Chroma's ``where``
+        finds, which takes a hundred times as long.
+        """
+        limit = self._first_limit(keywords)
+        while limit <= MOST:
             cosines = self._catalog.store.nearest(vector, limit)
-            passages = self._of_kind(keywords.passages(cosines))
-            emails = {passage.email for passage in passages.values()} - {""}
-            if len(emails) >= self._emails or len(cosines) < limit:
-                return cosines, passages
-            if limit >= MOST:
-                return self._all_of_kind(vector, keywords)
+            passages = self._wanted(keywords.passages(cosines))
+            wanted = [id_ for id_ in cosines if id_ in passages]
+            enough = len(wanted) >= FEWEST and self._hold_enough(wanted, passages)
+            if enough or len(cosines) < limit:
+                first = wanted[:FEWEST]
+                near = first if self._hold_enough(first, passages) else wanted
+                return {id_: cosines[id_] for id_ in near}, {id_: passages[id_] for id_ in near}
             limit *= 4
+        return self._all_wanted(vector, keywords)
 
-    def _all_of_kind(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
+    def _hold_enough(self, ids: Iterable[str], passages: dict[str, Passage]) -> bool:
+        return len({passages[id_].email for id_ in ids} - {""}) >= self._emails
+
+    def _first_limit(self, keywords: KeywordIndex) -> int:
+        """How many rows hold ``FEWEST`` wanted ones, if these are spread evenly, and some more."""
+        share = 1.0
+        if self._kind is not None:
+            share *= keywords.count(self._kind) / max(keywords.count(), 1)
+        if self._only is not None:
+            share *= len(self._only) / max(keywords.emails(), 1)
+        spare = SPARE if share < 1 else 1.0
+        return ceil(FEWEST * spare / share) if share else MOST + 1
+
+    def _all_wanted(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The rows of a rare kind or member: over-fetching would read the whole collection to find three of them."""
-        only = self._whose.only if self._whose else None
-        found = (
-            keywords.ids(kind=self._kind)
-            if only is None
-            else self._of_kind(keywords.passages(keywords.passages_of(only)))
-        )
-        ids = sorted(found)
+        ids = keywords.ids(kind=self._kind) if self._only is None else {*keywords.passages_of(self._only)}
+        passages = self._wanted(keywords.passages(ids))
+        rows = sorted(passages)
         cosines: dict[str, float] = {}
-        for start in range(0, len(ids), PAGE):
-            cosines |= self._catalog.store.cosines(vector, ids[start : start + PAGE])
+        for start in range(0, len(rows), PAGE):
+            cosines |= self._catalog.store.cosines(vector, rows[start : start + PAGE])
             cosines = dict(sorted(cosines.items(), key=itemgetter(1), reverse=True)[:FEWEST])
-        return cosines, keywords.passages(cosines)
+        return cosines, {id_: passages[id_] for id_ in cosines}
 
-    def _of_kind(self, passages: dict[str, Passage]) -> dict[str, Passage]:
-        only = self._whose.only if self._whose else None
+    def _wanted(self, passages: dict[str, Passage]) -> dict[str, Passage]:
         return {
             id_: passage
             for id_, passage in passages.items()
-            if self._kind in (None, passage.kind) and (only is None or passage.email in only)
+            if self._kind in (None, passage.kind) and (self._only is None or passage.email in self._only)
         }
 
 

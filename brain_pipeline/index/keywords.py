@@ -18,7 +18,7 @@ from typing import Any, Self
 from brain_pipeline.index.sqlite import Database, Outdated, batches, marks
 from brain_pipeline.index.terms import facts, terms
 
-FORMAT = "5"  # of the tables and of the terms: an index of another format is made anew
+FORMAT = "6"  # of the tables and of the terms: an index of another format is made anew
 _POSTINGS, _POSTINGS_SHARE = 2_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
 _SHORTEST_MISSPELT = 4
 _ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
@@ -31,6 +31,7 @@ _SCHEMA = (
         fingerprint TEXT NOT NULL, head TEXT NOT NULL, body TEXT NOT NULL
     )""",
     "CREATE INDEX passages_by_email ON passages (email)",
+    "CREATE INDEX passages_by_kind ON passages (kind)",
     "CREATE INDEX passages_by_fingerprint ON passages (fingerprint) WHERE fingerprint != ''",
     """CREATE VIRTUAL TABLE words USING fts5(
         head, body, content='passages', content_rowid='number',
@@ -104,7 +105,7 @@ class KeywordIndex:
         if self.noted("format") != FORMAT:
             self.close()
             raise Outdated(f"The keyword index {path} has another format; delete it to have it made anew.")
-        self._counts: dict[str, int] = {}  # since the last change
+        self._counts: dict[tuple[str, ...], int] = {}  # since the last change
 
     @property
     def path(self) -> Path:
@@ -157,9 +158,11 @@ class KeywordIndex:
         """What the index was built from, in the caller's words, empty at first: when it differs, rebuild."""
         return self.noted("stamp")
 
-    def count(self) -> int:
-        """The number of indexed chunks."""
-        return self._counted("SELECT count(*) FROM passages")
+    def count(self, kind: str | None = None) -> int:
+        """The number of indexed chunks, or of those of one kind."""
+        if kind is None:
+            return self._counted("SELECT count(*) FROM passages")
+        return self._counted("SELECT count(*) FROM passages WHERE kind = ?", kind)
 
     def noted(self, key: str) -> str:
         """What ``note`` kept under ``key``, empty when nothing was."""
@@ -170,11 +173,12 @@ class KeywordIndex:
         """The number of distinct emails that the chunks belong to; chunks of none don't count."""
         return self._counted("SELECT count(DISTINCT email) FROM passages WHERE email != ''")
 
-    def _counted(self, statement: str) -> int:
-        if (known := self._counts.get(statement)) is not None:
+    def _counted(self, *asked: str) -> int:
+        if (known := self._counts.get(asked)) is not None:
             return known
         counts = self._counts  # a change that comes while this is counted begins another
-        return counts.setdefault(statement, int(self._read(statement)[0][0]))
+        statement, *values = asked
+        return counts.setdefault(asked, int(self._read(statement, values)[0][0]))
 
     def ids(self, *, email: str | None = None, kind: str | None = None) -> set[str]:
         """The ids of the indexed chunks: all, or those of one email, or of one kind."""
@@ -232,8 +236,10 @@ class KeywordIndex:
             found |= self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
         return {word: min((found[term] for term in parts), default=0) for word, parts in wanted.items()}
 
-    def search(self, words: Sequence[str], limit: int) -> list[str]:
+    def search(self, words: Sequence[str], limit: int, kind: str | None = None) -> list[str]:
         """The ids of the chunks that hold any of the given terms, best first by BM25, at most ``limit``.
+
+        Of one ``kind`` where one is given.
 
         Only the rarest terms are searched for, as many as keep the number of chunks to rank small: a search takes much
         the same time in every collection, and common terms count in the score all the same.
@@ -245,10 +251,11 @@ class KeywordIndex:
         chosen = [word for word, found in zip(rarest, total, strict=True) if found <= budget] or rarest[:1]
         if not chosen:
             return []
+        of_kind = "" if kind is None else "AND (SELECT kind FROM passages WHERE number = words.rowid) = ?"
         found = self._read(
-            "SELECT id FROM (SELECT rowid AS found FROM words WHERE words MATCH ? ORDER BY bm25(words, ?, 1.0), rowid"
-            " LIMIT ?) JOIN passages ON number = found",
-            [" OR ".join(f'"{word}"' for word in chosen), _HEAD_WEIGHT, limit],
+            f"SELECT id FROM (SELECT rowid AS found FROM words WHERE words MATCH ? {of_kind}"  # noqa: S608
+            " ORDER BY bm25(words, ?, 1.0), rowid LIMIT ?) JOIN passages ON number = found",
+            [" OR ".join(f'"{word}"' for word in chosen), *([kind] if kind else []), _HEAD_WEIGHT, limit],
         )
         return [id_ for (id_,) in found]
 

@@ -42,7 +42,9 @@ _WHEN = re.compile(
     r"\bwhen\b|\bwhat (?:day|date|time)\b|\bwhich (?:day|date)\b|\bhow (?:long|many days) until\b|\bwann\b|\bcuando\b"
     r"|\bquand\b|\ban welchem tag\b"
 )
-_NAMED_CUE = r"before|after|during|over|until|till|by|since|in|on|at|for"
+_CUE = re.compile(r"\b(?:before|after|during|over|until|till|by|since|in|on|at|for)\s")
+_NAMED_CUE = re.compile(rf"{_CUE.pattern}(?:(?:the|our|my)\s)?\Z")
+_FEW = 4  # words that may be an event's name and nothing else
 _PARENTHESIS = re.compile(r"[(\[{:;,–].*|\s-\s.*")
 
 
@@ -174,15 +176,15 @@ def _part_of_day(text: str, start: int, stop: int) -> tuple[tuple[int, int] | No
 
 def _named_spans(text: str, today: Today, named: Named) -> list[Span]:
     """The event that a text names as a time: "before spring break"."""
-    if not re.search(rf"\b(?:{_NAMED_CUE})\b|^(?:\w+\W?){{1,4}}$", text):
+    if len(text.split()) > _FEW and not _CUE.search(text):
         return []
     nearest = sorted(named(), key=lambda period: (period[2] < today.day, abs((period[1] - today.day).days)))
     for title, first, last in nearest:
         name = _PARENTHESIS.sub("", " ".join(fold(title).split())).strip()
         if not name:
             continue
-        pattern = rf"(?:(?<=^)|\b(?:{_NAMED_CUE})\s(?:the\s|our\s|my\s)?){re.escape(name)}(?!\w)"
-        for found in re.finditer(pattern, text):
-            if found.start() or found.end() >= len(text.rstrip("?!. ")):
+        for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            alone = not found.start() and found.end() >= len(text.rstrip("?!. "))
+            if alone or _NAMED_CUE.search(text[: found.start()]):
                 return [Span(*found.span(), (first, last), lambda *_: None, found)]
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 
 from brain_pipeline.family.when.days import Days, Today, month_of, on, shifted
 from brain_pipeline.family.when.holidays import HOLIDAYS
@@ -162,6 +163,22 @@ def nth_weekday(today: Today, found: Found) -> Days | None:
             day = shifted(first, (weekday - first.weekday()) % 7 + 7 * place)
         return (day, day) if day <= last else None
 
+    return _of_month(today, found, of)
+
+
+def nth_week(today: Today, found: Found) -> Days | None:
+    """``the first week of March``: its first seven days."""
+    place = ORDINALS[found["place"]]
+
+    def of(month: Days) -> Days | None:
+        first, last = month
+        begin = shifted(last, -6) if found["place"] == "last" else shifted(first, 7 * place)
+        return begin, shifted(begin, 6)
+
+    return _of_month(today, found, of)
+
+
+def _of_month(today: Today, found: Found, of: Callable[[Days], Days | None]) -> Days | None:
     if found["which"]:
         return of(today.month({"this": 0, "the": 0, "next": 1, "last": -1}[found["which"]]))
     month = MONTHS[found["month"]] - 1
@@ -187,11 +204,18 @@ def holiday(today: Today, found: Found) -> Days | None:
         if not 1583 <= year <= 4099:  # noqa: PLR2004  (the years for which Easter is computed)
             return None
         day = HOLIDAYS[name](year)
-        return day, day
+        return _with_weekend(day) if found["weekend"] else (day, day)
 
     if found["year"]:
         return of_year(int(found["year"]))
     return (today if today.lean else replace(today, lean="coming")).yearly(of_year)
+
+
+def _with_weekend(day: date) -> Days:
+    """A day and the Saturday and Sunday next to it."""
+    ahead = (WEEKDAYS["saturday"] - day.weekday()) % 7
+    saturday = shifted(day, ahead if ahead <= 3 else ahead - 7)  # noqa: PLR2004  (half a week)
+    return min(day, saturday), max(day, shifted(saturday, 1))
 
 
 def rest_of_week(today: Today, found: Found) -> Days:

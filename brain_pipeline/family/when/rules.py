@@ -11,8 +11,9 @@ from brain_pipeline.family.when.holidays import HOLIDAYS
 from brain_pipeline.family.when.meanings import Found, Rule
 from brain_pipeline.family.when.words import MONTHS, NUMBERS, ORDINALS, SHORT_DAYS, WEEKDAYS, any_of
 
+_HOLIDAY = "|".join(map(re.escape, HOLIDAYS))
 _MONTH, _DAY_NAME = any_of(MONTHS), any_of(WEEKDAYS)
-_LONG = any_of({name: day for name, day in WEEKDAYS.items() if name not in SHORT_DAYS})
+_LONG = any_of({name: day for name, day in WEEKDAYS.items() if name not in SHORT_DAYS or name in {"tue", "thu", "fri"}})
 _NUMBER = rf"(?P<n>\d{{1,3}}|{any_of(NUMBERS)})"
 _ON = rf"(?:\b(?:{_DAY_NAME})\.?,?\s(?:(?:den|der|the|le|el)\s)?)?"
 _NUMBERED = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?"
@@ -43,7 +44,7 @@ _TODAY = {
 # In this order: what is claimed by one is not looked at by the next.
 _RULES: tuple[tuple[str, Rule], ...] = (
     (
-        r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d\d?)-(?P<d>\d\d?)(?![\d-])",
+        r"(?<![\d/-])(?P<y>\d{4})(?P<sep>[-/])(?P<m>\d\d?)(?P=sep)(?P<d>\d\d?)(?![\d/-])",
         lambda _, found: on(int(found["y"]), int(found["m"]), int(found["d"])),
     ),
     (
@@ -66,7 +67,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ),
     (
         (
-            rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s?(?:-|–|to|through|bis|al|au)\s?(?P<to>\d{{1,2}})(?:st|nd|rd|th|\.)?"
+            rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s?(?:-|–|to|and|bis|und|al|y|au|et)\s?(?P<to>\d{{1,2}})(?:st|nd|rd|th|\.)?"
             rf"\s(?:of\s|de\s)?(?P<month>{_MONTH})\b\.?{_YEAR}"
         ),
         meanings.named_days,
@@ -79,6 +80,15 @@ _RULES: tuple[tuple[str, Rule], ...] = (
         ),
         meanings.named_day,
     ),
+    (
+        (
+            rf"\b(?P<place>{any_of(ORDINALS)})\sweek\s(?:of|in)\s"
+            rf"(?:(?P<which>this|next|last|the)\smonth|(?P<month>{_MONTH})\b{_YEAR})"
+        ),
+        meanings.nth_week,
+    ),
+    (r"(?<![\d-])(?P<one>\d{1,2})-(?P<two>\d{1,2})-(?P<year>(?:19|20)\d\d)(?![\d-])", meanings.slashed),
+    (rf"^\W*(?P<month>{_MONTH})\W*$", meanings.named_month),
     (
         (
             rf"\b(?P<place>{any_of(ORDINALS)})\s(?P<weekday>{_DAY_NAME})\s(?:of|in)\s"
@@ -136,7 +146,10 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ),
     (r"^\W*(?P<unit>weekend)\W*$", lambda t, _: t.weekend(0)),
     (rf"\b(?P<near>{'|'.join(_TODAY)})\b", lambda t, f: t.days(_TODAY[f["near"]])),
-    (rf"\b(?P<holiday>{'|'.join(map(re.escape, HOLIDAYS))})\b(?!'s)(?:\s(?P<year>(?:19|20)\d\d)\b)?", meanings.holiday),
+    (
+        rf"\b(?P<holiday>{'|'.join(map(re.escape, HOLIDAYS))})\b(?!'s)(?:\s(?P<year>(?:19|20)\d\d)\b)?(?P<weekend>\sweekend\b)?",
+        meanings.holiday,
+    ),
     (
         (
             rf"\b(?:(?:{_DAY_NAME})\.?,?\s(?:the\s)?|(?:{_CUE})\s(?:the\s)?|the\s)(?P<day>[1-9]|[12]\d|3[01])(?:st|nd|rd|th)\b"
@@ -148,7 +161,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (r"\b(?:el|le)\s(?:dia\s)?(?P<day>[1-9]|[12]\d|3[01])\b(?!\s(?:de|h)\b|[:h])(?P<which>)", meanings.numbered_day),
     (
         (
-            r"(?<!every )(?<!each )\b(?:on\s)?"
+            r"(?<!every )(?<!each )(?<!every other )\b(?:on\s)?"
             r"(?:(?P<which>this|next|last|past|previous|coming|upcoming)\s(?:coming\s)?)?"
             rf"(?P<weekday>{_LONG})\b"
         ),

@@ -55,7 +55,7 @@ _TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"(?:am )?(?:nachste[ns]?|kommende[ns]?) wochenende", "next weekend"),
     (r"(?:am )?(?:letzte[ns]?|vergangene[ns]?) wochenende", "last weekend"),
     (r"(?:am |ums )wochenende", "this weekend"),
-    (r"(?:in )?diese[rs]? (woche|monat|jahr)", r"this \1"),
+    (r"(?:in )?diese[rsn]? (woche|monat|jahr)", r"this \1"),
     (r"(?:in )?diesem (monat|jahr)", r"this \1"),
     (r"(?:in der )?(?:nachste[nrs]?|kommende[nrs]?) (woche|monat|jahr)", r"next \1"),
     (r"(?:in der )?(?:letzte[nrs]?|vorige[nrs]?|vergangene[nrs]?) (woche|monat|jahr)", r"last \1"),
