@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import anyio
 from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
@@ -181,9 +182,14 @@ def events(
     brain: TheBrain,
     now: Moment,
     when: Annotated[str, Query(description="words for a time, as `this weekend`", max_length=LONGEST_QUESTION)],
+    zone: Annotated[str | None, Query(description="time zone, as `Europe/Berlin`; default the household's")] = None,
 ) -> EventsBody:
     """The days that a phrase means, and what the calendars have on them; needs no model server."""
-    window, found = brain.whats_on(when, now=now)
+    try:
+        where = ZoneInfo(zone) if zone else None
+    except (LookupError, ValueError, OSError) as error:
+        raise InvalidRequest(f"No time zone is called {zone!r}; names look like Europe/Berlin.") from error
+    window, found = brain.whats_on(when, now=now, zone=where)
     return EventsBody.of(window, found)
 
 

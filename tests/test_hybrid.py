@@ -138,6 +138,9 @@ def test_what_is_on(client):
         "Spring break", "Piano lesson (Sullivan)", "Piano lesson (Hazel)"
     ]  # fmt: skip
     assert body["events"][1]["start"] == "2026-03-17T16:00:00-05:00"
+    away = {"when": "tomorrow", "now": "2026-03-09T23:00+13:00", "zone": "Pacific/Auckland"}
+    assert client.get("/brain/events", params=away).json()["window"] == ["2026-03-10", "2026-03-10"]
+    assert client.get("/brain/events", params={**away, "zone": "../etc"}).status_code == 422
     nothing = client.get("/brain/events", params={"when": "whatever"}).json()
     assert nothing == {"window": None, "events": []}
 

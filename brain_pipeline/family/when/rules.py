@@ -147,7 +147,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (r"^\W*(?P<unit>weekend)\W*$", lambda t, _: t.weekend(0)),
     (rf"\b(?P<near>{'|'.join(_TODAY)})\b", lambda t, f: t.days(_TODAY[f["near"]])),
     (
-        rf"\b(?P<holiday>{'|'.join(map(re.escape, HOLIDAYS))})\b(?!'s)(?:\s(?P<year>(?:19|20)\d\d)\b)?(?P<weekend>\sweekend\b)?",
+        rf"\b(?P<holiday>{_HOLIDAY})\b(?!'s)(?:\s(?P<year>(?:19|20)\d\d)\b)?(?P<weekend>\sweekend\b)?",
         meanings.holiday,
     ),
     (
