@@ -134,12 +134,15 @@ Wanted = Annotated[str, Query(description="`email`, `newsletter`, `calendar` or 
 def moment_of(
     now: Annotated[
         str | None,
-        Query(description="when it is asked, in ISO 8601, in the household's zone when it names none; default now"),
+        Query(
+            description="when it is asked, in the household's zone when it names none; default now",
+            json_schema_extra={"format": "date-time"},
+        ),
     ] = None,
 ) -> datetime | None:
     """The moment that a request asks at."""
     try:
-        return moment(now) if now else None
+        return None if now is None else moment(now)
     except ValueError as error:
         raise InvalidRequest(f"now: {error}.") from error
 
@@ -182,7 +185,7 @@ def events(
     brain: TheBrain,
     now: Moment,
     when: Annotated[str, Query(description="words for a time, as `this weekend`", max_length=LONGEST_QUESTION)],
-    zone: Annotated[str | None, Query(description="time zone, as `Europe/Berlin`; default the household's")] = None,
+    zone: Annotated[str | None, Query(include_in_schema=False)] = None,  # for our own command line
 ) -> EventsBody:
     """The days that a phrase means, and what the calendars have on them; needs no model server."""
     try:
