@@ -145,6 +145,15 @@ def test_what_is_on(client):
     assert nothing == {"window": None, "events": []}
 
 
+def test_an_invitation_s_update_moves_its_event(client):
+    def on(day):
+        body = client.get("/brain/events", params={"when": day}).json()
+        return [(event["title"], event["start"]) for event in body["events"]]
+
+    assert on("2025-05-31") == []
+    assert on("2025-06-01") == [("Noor turns 8!", "2025-06-01T11:00:00-05:00")]
+
+
 @pytest.mark.parametrize("path", ["/brain/query?q=x", "/brain/query/stream?q=x", "/brain/events?when=x"])
 def test_a_moment_that_is_none_is_refused(client, path):
     response = client.get(f"{path}&now=soon")
