@@ -32,7 +32,7 @@ class Calendars:
     def __init__(self, paths: Sequence[Path], invitations: Callable[[], Sequence[CalendarText]]) -> None:
         self._paths = paths
         self._invitations = invitations
-        self._reading = threading.Lock()
+        self._reading, self._asking = threading.Lock(), threading.Lock()
         self._made_of: object = None
         self._calendar = Calendar()
 
@@ -42,7 +42,9 @@ class Calendars:
         Raises:
             ConfigError: calendars are set and the extra ``calendar`` is not installed.
         """
-        return self.read().events(first, last, zone)
+        calendar = self.read()
+        with self._asking:  # recurring-ical-events does not say that its queries may be shared
+            return calendar.events(first, last, zone)
 
     def read(self) -> Calendar:
         """The calendars as they are now; see ``events``. Of invitations alone nothing is read without the extra."""
