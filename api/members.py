@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from api.routes import BrainRoute, TheBrain
 from api.schemas import DetailBody, UnavailableBody
-from brain_pipeline.errors import InvalidRequest
 from brain_pipeline.family.people import Member
 
 _PATTERN = (
@@ -55,14 +54,22 @@ class MembersBody(BaseModel):
         return cls(members=list(map(MemberBody.of, members)))
 
 
-class LessonBody(BaseModel):
-    """Whose mail it is: of a pattern, or one email by the id of a passage of it."""
+class PatternLesson(BaseModel):
+    """Whose the mail of a pattern is."""
+
+    model_config = ConfigDict(extra="forbid")
 
     member: str = Field(json_schema_extra=_NAME)
-    pattern: str | None = Field(None, description=_PATTERN)
-    source: str | None = Field(
-        None, description="the `id` of a source: that email is theirs, and its sender probably is"
-    )
+    pattern: str = Field(description=_PATTERN)
+
+
+class SourceLesson(BaseModel):
+    """Whose one email is; that of its sender is probably theirs, too."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    member: str = Field(json_schema_extra=_NAME)
+    source: str = Field(description="the `id` of a source")
 
 
 class UnlearnedBody(BaseModel):
@@ -91,13 +98,11 @@ def members(brain: TheBrain) -> MembersBody:
     summary="Say whose mail it is",
     responses={**{status: {"model": DetailBody} for status in (400, 408, 413, 422)}, 503: {"model": UnavailableBody}},
 )
-def learn(brain: TheBrain, lesson: LessonBody) -> MembersBody:
+def learn(brain: TheBrain, lesson: PatternLesson | SourceLesson) -> MembersBody:
     """Teaches a rule, which applies to all mail at once."""
-    if (lesson.pattern is None) == (lesson.source is None):
-        raise InvalidRequest("Send either a pattern or the id of a source, and the member whose mail it is.")
-    if lesson.pattern is not None:
+    if isinstance(lesson, PatternLesson):
         brain.learn_assignment(lesson.pattern, lesson.member)
-    if lesson.source is not None:
+    else:
         brain.correct_assignment(lesson.source, lesson.member)
     return MembersBody.of_all(brain.people.all())
 
