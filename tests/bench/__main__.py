@@ -7,6 +7,7 @@ and kept in the cache.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ SIZES = [each for each in fields(Run) if each.name != "cache"]
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what was started is ended
     given = _arguments()
     with ExitStack() as undo:
         cache = given.cache or Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="family-brain-bench-")))

@@ -27,6 +27,10 @@ class Failed(SystemExit):
     """Something that is measured did not do its work."""
 
 
+class NotReady(Failed):
+    """It says that it can do its work later."""
+
+
 @dataclass
 class Service:
     """A running process that serves HTTP, and one kept connection to it."""
@@ -65,7 +69,8 @@ class Service:
         response = self._connection.getresponse()
         body = response.read()
         if response.status != 200:
-            raise Failed(f"{self.url}{target} answers with status {response.status}: {body[:300]!r}")
+            kind = NotReady if response.status == 503 else Failed
+            raise kind(f"{self.url}{target} answers with status {response.status}: {body[:300]!r}")
         return body
 
     def memory(self) -> float:
@@ -139,7 +144,7 @@ def _await(running: Service, path: str, **parameters: str) -> None:
     while True:
         try:
             running.get(path, **parameters)
-        except (Failed, OSError):
+        except (NotReady, OSError):
             running.reconnect()
             if time.monotonic() > deadline or running.process.poll() is not None:
                 raise
