@@ -40,7 +40,7 @@ class Database:
         self._writing, self._reading = threading.Lock(), threading.Lock()
         with ExitStack() as undo:
             with self._foreign_errors():
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the words of the family's mail
                 self._writer, self._reader = (undo.enter_context(closing(self._connect())) for _ in range(2))
             with self.transaction() as writer:
                 if not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

@@ -65,10 +65,10 @@ def brain(mailbox: Path, folder: Path, url: str) -> dict[str, float]:
         ours.embedder.get_query_embedding("connected")  # before the clock starts, as the floor's client is
         began = time.monotonic()
         report = ours.ingest(iter_messages([mailbox]))
-        took = time.monotonic() - began
+        took, peak = time.monotonic() - began, peak_mb()
         rows = [(row.id, row.text, dict(row.metadata)) for row in ours.catalog.store.rows()]
     (folder / "rows.json").write_text(json.dumps(rows))
-    return {"seconds": took, "mails": report.new, "chunks": len(rows)}
+    return {"seconds": took, "mails": report.new, "chunks": len(rows), "peak_mb": peak}
 
 
 def floor(mailbox: Path, folder: Path, url: str) -> dict[str, float]:
@@ -107,8 +107,12 @@ def pipeline(mailbox: Path, folder: Path, url: str) -> dict[str, float]:
 def main() -> None:
     what, mailbox, folder, url = sys.argv[1:]
     measured = {"brain": brain, "floor": floor, "pipeline": pipeline}[what](Path(mailbox), Path(folder), url)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**measured, "peak_mb": peak}))
+    print(json.dumps({"peak_mb": peak_mb(), **measured}))
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ ROWS: dict[str, Callable[[Run], list[Line]]] = {
     "sources": lambda run: [line for size in sorted({run.small, run.large}) for line in sources(run, size)],
     "first-event": lambda run: [first_event(run)],
     "load": lambda run: [load(run)],
-    "ingest": lambda run: [ingest(run)],
+    "ingest": ingest,
     "tokens": tokens,
     "start": lambda run: [start(run)],
     "growth": growth,
