@@ -147,6 +147,7 @@ def test_the_model_server_answers_from_the_first_mail_as_ollama_does(models, str
     assert whole == "That is what the letter says. Please be there on Friday at 3:15 pm and bring $7."
 
 
-def test_asking_about_emails_alone_finds_what_where_finds(tmp_path):
-    database = str(corpus.collection_of(tmp_path, 600))
-    assert share_same_as_where(database, corpus.questions(8, 600), "email") == 1.0
+def test_asking_about_one_kind_finds_what_where_finds(tmp_path):
+    database = str(corpus.collection_of(tmp_path, 1_500))
+    for kind in ("email", "newsletter"):
+        assert share_same_as_where(database, corpus.questions(20, 1_500), kind) == 1.0, kind
