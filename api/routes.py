@@ -131,7 +131,7 @@ TopK = Annotated[
 Wanted = Annotated[str, Query(description="`email`, `newsletter`, `calendar` or `all`; anything else means all")]
 
 
-def moment_of(
+async def moment_of(
     now: Annotated[
         str | None,
         Query(

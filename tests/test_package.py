@@ -150,7 +150,7 @@ def test_every_documented_name_exists():
             assert hasattr(found, last) or importlib.util.find_spec(name), name
         for name in re.findall(r"\bbrain\.([a-z]\w+)", text):
             made = Brain(Settings.load(environment="embedded")) if name == "settings" else Brain
-            assert hasattr(made, name) or name in {"zip", "lan"}, f"brain.{name}"
+            assert hasattr(made, name) or name in {"zip", "lan", "service"}, f"brain.{name}"
 
 
 def test_every_extra_is_documented_with_its_licence_and_its_size():

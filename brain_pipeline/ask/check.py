@@ -49,16 +49,17 @@ def unsupported(answer: str, question: str, sources: Sequence[Source], today: da
 
 
 def _other_weekdays(answer: str, resolved: str, sources: Sequence[Source], today: date) -> set[str]:
-    said = weekdays(answer)
-    if not said:
-        return set()
-    told = [f"{source.subject}\n{source.passage}" for source in sources]
-    named = weekdays("\n".join([resolved, *told])) | weekdays_of_days(resolved, today)
-    named = named.union(*(weekdays_of_days(text, source.day) for text, source in zip(told, sources, strict=True)))
-    if not named:  # where no day is told, a weekday contradicts nothing
-        return set()
+    texts = [f"{source.subject}\n{source.passage}" for source in sources]
+    named = weekdays("\n".join([resolved, *texts]))
     sent = {source.day.weekday() for source in sources if source.day}
-    return {day_name[day] for day in said - named - sent}
+    others = weekdays(answer) - named - sent
+    if not others:
+        return set()
+    days = weekdays_of_days(resolved, today)
+    days = days.union(*(weekdays_of_days(text, source.day) for text, source in zip(texts, sources, strict=True)))
+    if not named and not days:  # where no day is told, a weekday contradicts nothing
+        return set()
+    return {day_name[day] for day in others - days}
 
 
 def _held(source: Source) -> set[Reading]:
@@ -81,6 +82,8 @@ def left_out(answer: str, question: str, quote: str) -> bool:
 
 def resting(answer: str, question: str, sources: Sequence[Source]) -> tuple[Source, ...]:
     """The sources that an answer takes something from, in their order; all where that can't be told."""
+    if len(sources) <= 1:
+        return tuple(sources)
     said = set(content_terms(answer)) - set(content_terms(question))
     shared = [len(said & set(terms(_told(source)))) for source in sources]
     most = max(shared, default=0)
