@@ -242,7 +242,7 @@ def test_the_kind_of_mail(visit, script):
 
 
 def test_a_question_is_a_link_and_the_back_button_works(visit, script):
-    script[0] = "It is on Friday or on Sunday."
+    script[0] = "It is on Sunday at two."
     page = visit("/?q=When+is+the+piano+recital%3F&source=email")
     expect(page.locator("#answer")).to_have_text(script[0])
     expect(page.locator("#question")).to_have_value("When is the piano recital?")
