@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
+import httpx
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.embeddings.ollama import OllamaEmbedding
@@ -24,7 +25,7 @@ from brain_pipeline.errors import (
     ModelUnreachable,
 )
 from brain_pipeline.models import build_embedder, build_llm, default_prefixes
-from brain_pipeline.models.endpoint import Endpoint
+from brain_pipeline.models.endpoint import AsyncClient, Endpoint
 from brain_pipeline.models.ollama import OllamaEmbedder, OllamaLLM, check_server, warm_up
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import ScriptedLLM
@@ -157,11 +158,33 @@ def test_an_empty_answer(ollama, llm, call):
 
 
 @pytest.mark.parametrize("fault", [Fault.UNFINISHED, Fault.STREAM_ERROR], ids=lambda fault: fault.name)
-@pytest.mark.parametrize("call", [CHAT["stream"], CHAT["astream"]], ids=["stream", "astream"])
+@pytest.mark.parametrize("call", [CHAT["achat"], CHAT["stream"], CHAT["astream"]], ids=["achat", "stream", "astream"])
 def test_a_stream_that_ends_too_early(ollama, llm, call, fault):
     ollama.fail(fault)
     with pytest.raises(ModelBadResponse, match=r"in the middle|llama runner"):
         call(llm)
+
+
+def test_an_answer_that_does_not_end(monkeypatch, ollama, llm):
+    monkeypatch.setattr("brain_pipeline.models.ollama._LONGEST_ANSWER", 5)
+    with pytest.raises(ModelBadResponse, match="come to an end"):
+        CHAT["achat"](llm)
+
+
+def test_a_line_that_does_not_end(monkeypatch):
+    async def drip() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b" "
+        pytest.fail("read to its end")
+
+    async def ask() -> None:
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
+        async for _ in AsyncClient("http://127.0.0.1", transport=transport).replies("/api/chat", {}):
+            pass
+
+    monkeypatch.setattr("brain_pipeline.models.endpoint._LONGEST_LINE", 50)
+    with pytest.raises(ValueError, match="without an end"):
+        asyncio.run(ask())
 
 
 @pytest.mark.parametrize("call", [EMBED["query"], EMBED["async-query"]], ids=["sync", "async"])

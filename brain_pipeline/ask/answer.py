@@ -49,16 +49,22 @@ async def ask_model(
     boundary = secrets.token_hex(8)
     messages = build_messages(question, sources, now=now, boundary=boundary)
     plain = PlainText(sources, boundary)
-    replies = await llm.astream_chat(messages)
+    if not watched:
+        yield read_reply(_of_length((await llm.achat(messages)).message.content or ""), plain)
+        return
     reply = ""
+    replies = await llm.astream_chat(messages)
     async with aclosing(replies):
         async for response in replies:
-            reply = response.message.content or ""
-            if len(reply) > LONGEST_REPLY:
-                raise ModelBadResponse("The language model does not come to an end; ask again, or try another model.")
-            if watched:
-                yield settled(reply, plain)
+            reply = _of_length(response.message.content or "")
+            yield settled(reply, plain)
     yield read_reply(reply, plain)
+
+
+def _of_length(reply: str) -> str:
+    if len(reply) > LONGEST_REPLY:
+        raise ModelBadResponse("The language model does not come to an end; ask again, or try another model.")
+    return reply
 
 
 def read_reply(reply: str, plain: PlainText = _WITHOUT_SOURCES) -> str | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Collection, Generator
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
 import httpx
 import ollama
+import orjson
 
 from brain_pipeline.errors import (
     ConfigError,
@@ -23,7 +24,37 @@ from brain_pipeline.errors import (
 )
 from brain_pipeline.models.guard import AsyncGuardedTransport, Guard, GuardedTransport
 
+_LONGEST_LINE = 10_000_000  # bytes of a streamed reply without an end of line, beyond which it is none of Ollama's
 _TOO_BUSY = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}
+
+
+class AsyncClient(ollama.AsyncClient):
+    """The client library's, and replies as they are sent: its own objects take longer to make than to receive."""
+
+    async def reply(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON that the server answers with."""
+        response = await self._client.post(path, content=orjson.dumps(body))
+        return orjson.loads(response.content)
+
+    async def replies(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Each line of JSON of a streamed answer, as it comes."""
+        async with self._client.stream("POST", path, content=orjson.dumps(body)) as response:
+            begun = b""
+            async for piece in response.aiter_bytes():
+                *lines, begun = (begun + piece).split(b"\n")
+                for line in filter(None, lines):
+                    yield _read(line)
+                if len(begun) > _LONGEST_LINE:
+                    raise ValueError("a line without an end")
+            if begun:
+                yield _read(begun)
+
+
+def _read(line: bytes) -> Any:
+    reply = orjson.loads(line)
+    if error := reply.get("error"):
+        raise ollama.ResponseError(error)
+    return reply
 
 
 class Endpoint:
@@ -63,14 +94,14 @@ class Endpoint:
             raise ConfigError(
                 f"{url!r} is not the address of a model server, which looks like http://127.0.0.1:11434."
             ) from error
-        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[ollama.AsyncClient, AsyncGenerator[None]]] = {}
+        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[AsyncClient, AsyncGenerator[None]]] = {}
 
     @property
-    def async_client(self) -> ollama.AsyncClient:
+    def async_client(self) -> AsyncClient:
         """The client of the running event loop, to which its open connections belong."""
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
-            client = ollama.AsyncClient(
+            client = AsyncClient(
                 self.url,
                 transport=AsyncGuardedTransport(self._guard, verify=_tls()),
                 event_hooks={"response": [self._acheck]},
@@ -82,7 +113,7 @@ class Endpoint:
             self._by_loop[loop] = client, guard
         return self._by_loop[loop][0]
 
-    async def _close_with(self, loop: asyncio.AbstractEventLoop, client: ollama.AsyncClient) -> AsyncGenerator[None]:
+    async def _close_with(self, loop: asyncio.AbstractEventLoop, client: AsyncClient) -> AsyncGenerator[None]:
         """Closes ``client`` when ``loop`` ends: ``asyncio.run`` finishes every generator that is still waiting."""
         try:
             yield
@@ -129,7 +160,7 @@ class Endpoint:
             raise self._bad(f"broke off its answer: {_one_line(error.error)}") from error
         except httpx.RequestError as error:
             raise self._bad("broke off its answer") from error
-        except (ValueError, TypeError, AttributeError) as error:  # what ollama raises for JSON of another shape
+        except (ValueError, TypeError, AttributeError, LookupError) as error:  # JSON of another shape
             raise self._bad("sent something that is not Ollama's answer", "Is it Ollama?") from error
 
     def missing(self) -> ModelMissing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,20 @@ from llama_index.core.base.llms.types import (
     ChatResponseAsyncGen,
     ChatResponseGen,
     LLMMetadata,
+    MessageRole,
 )
 from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.llms.llm import LLM
 from llama_index.embeddings.ollama import OllamaEmbedding
 from llama_index.llms.ollama import Ollama
-from ollama import AsyncClient
 from typing_extensions import override
 
 from brain_pipeline.errors import ModelBadResponse
-from brain_pipeline.models.endpoint import Endpoint
+from brain_pipeline.models.endpoint import AsyncClient, Endpoint
 from brain_pipeline.models.thinking import SpokenAnswer
+
+_LONGEST_ANSWER = 100_000  # characters
 
 
 class OllamaEmbedder(OllamaEmbedding):
@@ -60,13 +64,14 @@ class OllamaEmbedder(OllamaEmbedding):
     def get_general_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         with self._endpoint.errors():
             reply = self._endpoint.client.embed(self.model_name, texts, keep_alive=self.keep_alive)
-        return _checked(reply.embeddings, len(texts))
+            return _checked(reply.embeddings, len(texts))
 
     @override
     async def aget_general_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         with self._endpoint.errors():
-            reply = await self._endpoint.async_client.embed(self.model_name, texts, keep_alive=self.keep_alive)
-        return _checked(reply.embeddings, len(texts))
+            asked = {"model": self.model_name, "input": texts, "keep_alive": self.keep_alive}
+            reply = await self._endpoint.async_client.reply("/api/embed", asked)
+            return _checked(reply["embeddings"], len(texts))
 
     @override
     def get_general_text_embedding(self, texts: str) -> list[float]:
@@ -99,7 +104,9 @@ def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]
             f"The model server sent {len(vectors)} vectors for {count} texts. See that server's log."
         )
     lengths = {len(vector) for vector in vectors}
-    if len(lengths) > 1 or not all(np.isfinite(vector).all() and np.any(vector) for vector in vectors):
+    if len(lengths) > 1 or not (
+        np.isfinite(numbers := np.array(vectors, dtype=np.float64)).all() and numbers.any(axis=1).all()
+    ):
         raise ModelBadResponse(
             "The model server sent a vector that is empty, all zeros, of another length or not finite. Load the model "
             "again, or use another."
@@ -154,9 +161,35 @@ class OllamaLLM(Ollama):
 
     @override
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        if kwargs:  # tools, or another format
+            with self._endpoint.errors():
+                return SpokenAnswer().whole(await super().achat(messages, **kwargs))
+        gathered: ChatResponse = await self._gathered(messages)
+        return gathered
+
+    @llm_chat_callback()
+    async def _gathered(self, messages: Sequence[ChatMessage]) -> ChatResponse:
+        """The whole answer, which is sent piece by piece nevertheless: so a server that falls silent is noticed."""
+        asked = {
+            "model": self.model,
+            "messages": self._convert_to_ollama_messages(messages),
+            "stream": True,
+            "think": self.thinking,
+            "options": self._model_kwargs,
+            "keep_alive": self.keep_alive,
+        }
+        said, reply = "", {}
         with self._endpoint.errors():
-            response = await super().achat(messages, **kwargs)
-        return SpokenAnswer().whole(response)
+            async with aclosing(self.async_client.replies("/api/chat", asked)) as replies:
+                async for reply in replies:
+                    said += reply["message"]["content"] or ""
+                    if len(said) > _LONGEST_ANSWER:
+                        raise ModelBadResponse("The model does not come to an end. Ask again, or use another model.")
+        whole = ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=said), raw=reply)
+        answer = SpokenAnswer()
+        spoken = answer.so_far(whole, finished=_is_last(whole))
+        answer.check()
+        return spoken
 
     @override
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
