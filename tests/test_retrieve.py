@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from brain_pipeline.ask import retrieve
 from brain_pipeline.ask.answer import WORTH
 from brain_pipeline.brain import Brain
+from brain_pipeline.index.store import Store
 from brain_pipeline.mail.mailboxes import iter_messages
 from brain_pipeline.sample import sample_mail
 from brain_pipeline.settings import Settings
@@ -28,20 +31,37 @@ def brain(tmp_path_factory):
         yield filled
 
 
-def found(brain, question, **how):
-    return [(node.node_id, node.score) for node in brain._pipeline.retriever(**how).retrieve(question)]
+@pytest.fixture
+def read(monkeypatch):
+    """How many rows and vectors were read."""
+    counts = Counter()
+    for name in ("get", "cosines"):
+        plain = getattr(Store, name)
+
+        def counting(store, *given, name=name, plain=plain):
+            counts[name] += len(given[-1])
+            return plain(store, *given)
+
+        monkeypatch.setattr(Store, name, counting)
+    return counts
 
 
-@pytest.mark.parametrize("kind", [None, "email", "newsletter"])
-def test_what_is_not_worth_reading_is_not_looked_up_and_nothing_else(brain, kind):
-    read = 0
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("source", ["all", "email", "newsletter"])
+def test_what_is_not_worth_reading_is_not_looked_up_and_nothing_else(brain, read, source, limit):
+    pipeline, spared = brain._pipeline, Counter()
     for question in QUESTIONS:
-        everything, some = found(brain, question, kind=kind), found(brain, question, kind=kind, worth=WORTH)
-        best = everything[0][1]
-        needed = [(id_, value) for id_, value in everything if value >= WORTH * best]
-        assert some[: len(needed)] == needed, question
-        read += len(some)
-    assert read < len(QUESTIONS) * retrieve.KEPT / 2
+        every = asyncio.run(pipeline.find(question, source=source))
+        spared += read
+        read.clear()
+        some = asyncio.run(pipeline.find(question, source=source, limit=limit))
+        spared -= read
+        read.clear()
+        needed = [source for source in every[:limit] if source.score >= WORTH * every[0].score > 0]
+        assert [each.id for each in some[: len(needed)]] == [each.id for each in needed], question
+        assert [each.score for each in some[: len(needed)]] == pytest.approx([each.score for each in needed])
+    assert spared["get"] > len(QUESTIONS) * retrieve.KEPT / 2
+    assert spared["cosines"] > 0 or source != "all"
 
 
 def test_in_cosine_space_the_distance_tells_the_cosine(brain):

@@ -63,6 +63,27 @@ class Trace:
     nodes: list[NodeWithScore]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known before any text is read.
+
+    Attributes:
+        asked: the question as it was read.
+        vector: the question's.
+        near: the cosines of the nearest rows, best first, by row id.
+        scores: of these.
+        matching: the rows that its words find.
+        passages: what the keyword index knows of both.
+    """
+
+    asked: Question
+    vector: Vectors
+    near: dict[str, float]
+    scores: dict[str, float]
+    matching: dict[str, Passage]
+    passages: dict[str, Passage]
+
+
 class HybridRetriever(BaseRetriever):
     """Chunks that may answer a question, from vectors and keywords, each with one relevance score in [0, 1].
 
@@ -138,15 +159,42 @@ class HybridRetriever(BaseRetriever):
         return asked, {id_: passages[id_] for id_ in found if id_ in passages}
 
     def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> Trace:
-        cosines, passages = self._candidates(asked, matching, vector)
-        scores = dict(zip(cosines, self._scores(asked, cosines, passages), strict=True))
-        best = _best_of_each_email(scores, passages)
-        least = self._worth * max(scores.values(), default=0.0)
+        known = self._known(asked, matching, vector)
+        if self._worth:
+            few = self._chosen(known, few=True)
+            if len(few.nodes) == len(few.best) and not any(map(_is_quoted, few.best)):
+                return few
+        return self._chosen(known)
+
+    def _known(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> _Known:
+        near, passages = self._near(vector)
+        return _Known(asked, vector, near, self._scores(asked, near, passages), matching, passages | matching)
+
+    def _chosen(self, known: _Known, *, few: bool = False) -> Trace:
+        """The best candidates that are worth it.
+
+        With ``few``, it is the best chunk of each of the best ``emails``, and nothing is read of the others: enough
+        unless some are copies or quotes, which have to give way. Rows that only words find are then taken to be no
+        nearer than the farthest of the nearest.
+        """
+        each = 1 if few else KEPT_OF_ONE
+        least = self._least(_best_of_each_email(known.scores, known.passages, each), few=few)
+        bound = (min if few and self._catalog.store.in_order else max)(known.near.values(), default=1.0)
+        cosines = self._catalog.store.cosines(known.vector, self._hopeful(known, bound, least))
+        scores = known.scores | self._scores(known.asked, cosines, known.passages)
+        best = _best_of_each_email(scores, known.passages, each)
+        least = self._least(best, few=few)
         nodes = self._look_up({id_: value for id_, value in best.items() if value >= least})
         if any(map(_is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
             nodes = self._look_up(best)
         kept = without_copies(nodes, self._catalog.reader)
-        return Trace(asked=asked, cosines=cosines, passages=passages, scores=scores, best=nodes, nodes=kept)
+        return Trace(known.asked, known.near | cosines, known.passages, scores, best=nodes, nodes=kept)
+
+    def _least(self, best: dict[str, float], *, few: bool) -> float:
+        """What a chunk must score to be wanted; ``best`` are the best so far, best first."""
+        values = list(best.values())
+        worth = self._worth * max(values, default=0.0)
+        return max(worth, values[self._emails - 1]) if few and len(values) >= self._emails else worth
 
     def _look_up(self, scores: dict[str, float]) -> list[NodeWithScore]:
         rows = {row.id: row for row in self._catalog.store.get(list(scores))}
@@ -156,55 +204,46 @@ class HybridRetriever(BaseRetriever):
         """What the score is made from, by email: the features of its best chunk, to learn a calibration from."""
         asked, matching = self._matching(question)
         vector = np.asarray(self._embedder.get_query_embedding(question), dtype=np.float32)
-        cosines, passages = self._candidates(asked, matching, vector)
+        known = self._known(asked, matching, vector)
+        hopeful = self._hopeful(known, max(known.near.values(), default=1.0), 0.0)
+        cosines, passages = known.near | self._catalog.store.cosines(vector, hopeful), known.passages
         found = features(asked, list(cosines.values()), [passages[id_] for id_ in cosines])
         worst_first = np.argsort(logits(found, self._calibration), kind="stable")
         emails = [passages[id_].email for id_ in cosines]
         return {emails[i]: found[i] for i in worst_first if emails[i]}
 
-    def _candidates(
-        self, asked: Question, matching: dict[str, Passage], vector: Vectors
-    ) -> tuple[dict[str, float], dict[str, Passage]]:
-        """Rows from both indexes: their cosines and what the keyword index knows of them, by id."""
-        keywords = self._catalog.keywords()
-        if keywords is None:
-            return {}, {}
-        cosines, passages = self._nearest(vector, keywords)
-        others = [id_ for id_ in matching if id_ not in cosines]
-        near = {id_: cosine for id_, cosine in cosines.items() if id_ in passages}
-        best = max(self._scores(asked, near, passages), default=0.0)
-        hopeful = self._hopeful(asked, others, matching, max(near.values(), default=1.0), self._worth * best)
-        return near | self._catalog.store.cosines(vector, hopeful), matching | passages
-
-    def _scores(self, asked: Question, cosines: dict[str, float], passages: dict[str, Passage]) -> list[float]:
+    def _scores(self, asked: Question, cosines: dict[str, float], passages: dict[str, Passage]) -> dict[str, float]:
         candidates = [passages[id_] for id_ in cosines]
         emails = [passage.email for passage in candidates]
         preferences = self._whose.preferences(emails) if self._whose else {}
         preferred = [preferences.get(email, 0.0) for email in emails] if preferences else None
         found = score(asked, list(cosines.values()), candidates, self._calibration, preferred)
-        return list(map(float, found))
+        return dict(zip(cosines, found.tolist(), strict=True))
 
-    def _hopeful(
-        self, asked: Question, ids: list[str], passages: dict[str, Passage], nearest: float, least: float
-    ) -> list[str]:
+    def _hopeful(self, known: _Known, bound: float, least: float) -> list[str]:
         """Of rows that only words find, those whose vectors are worth reading, which takes long.
 
         That are the ``MATCHING`` rows that score best as far as words tell, without those that would not reach
-        ``least`` even if they were as near as the ``nearest``.
+        ``least`` even if their cosine were the ``bound``.
         """
-        at_best = dict(zip(ids, self._scores(asked, dict.fromkeys(ids, nearest), passages), strict=True))
-        return [id_ for id_ in sorted(ids, key=at_best.__getitem__, reverse=True)[:MATCHING] if at_best[id_] >= least]
+        others = [id_ for id_ in known.matching if id_ not in known.near]
+        at_best = self._scores(known.asked, dict.fromkeys(others, bound), known.passages)
+        first = sorted(others, key=at_best.__getitem__, reverse=True)[:MATCHING]
+        return [id_ for id_ in first if at_best[id_] >= least]
 
     @property
     def _only(self) -> frozenset[str] | None:
         return self._whose.only if self._whose else None
 
-    def _nearest(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
+    def _near(self, vector: Vectors) -> tuple[dict[str, float], dict[str, Passage]]:
         """The nearest rows of the wanted kind and member, and what the keyword index knows of them.
 
         There are as many as a search without filter would look at, so that what is found is what Chroma's ``where``
         finds, which takes a hundred times as long.
         """
+        keywords = self._catalog.keywords()
+        if keywords is None:
+            return {}, {}
         limit = self._first_limit(keywords)
         while limit <= MOST:
             cosines = self._catalog.store.nearest(vector, limit)
@@ -250,13 +289,13 @@ class HybridRetriever(BaseRetriever):
         }
 
 
-def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage]) -> dict[str, float]:
-    """The best ``KEPT`` chunks, best first, no more than ``KEPT_OF_ONE`` of an email and none that belongs to none."""
+def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage], each: int) -> dict[str, float]:
+    """The best ``KEPT`` chunks, best first, no more than ``each`` of an email and none that belongs to none."""
     best: dict[str, float] = {}
     counts: Counter[str] = Counter()
     for id_, value in sorted(scores.items(), key=itemgetter(1), reverse=True):
         email = passages[id_].email
-        if email and counts[email] < KEPT_OF_ONE and len(best) < KEPT:
+        if email and counts[email] < each and len(best) < KEPT:
             best[id_] = value
             counts[email] += 1
     return best

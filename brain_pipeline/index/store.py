@@ -255,6 +255,12 @@ class Store:
             self.require_dimension(len(vector))
             raise
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the collection's own distance orders rows as their cosines do."""
+        collection = self.collection()
+        return collection is not None and space_of(collection) == "cosine"
+
     def cosines(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         """Those of the given rows that exist, each with its cosine, best first.
 
