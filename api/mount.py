@@ -27,7 +27,7 @@ def brain_router(settings: Settings | None = None, *, brain: Brain | None = None
     """
     own = brain or open_brain(settings)
 
-    def bind(request: Request) -> None:
+    async def bind(request: Request) -> None:
         request.state.family_brain = own
 
     mounted = APIRouter(dependencies=[Depends(bind)], lifespan=closing(own))

@@ -21,6 +21,7 @@ from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFi
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from starlette.datastructures import State
 
 from api.schemas import (
     AnswerBody,
@@ -94,17 +95,21 @@ def _sentence(error: RequestValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()) + "."
 
 
-def get_brain(request: Request) -> Brain:
+async def get_brain(request: Request) -> Brain:
     """The brain of the router, else ``app.state.family_brain``, opened from the environment's settings if need be."""
-    if (bound := getattr(request.state, "family_brain", None)) is not None:
-        own: Brain = bound
-        return own
-    state = request.app.state
+    for state in (request.state, request.app.state):
+        if (known := getattr(state, "family_brain", None)) is not None:
+            brain: Brain = known
+            return brain
+    return await asyncio.to_thread(_opened, request.app.state)
+
+
+def _opened(state: State) -> Brain:
     with _OPENING:
         if not hasattr(state, "family_brain"):
             state.family_brain = open_brain()
-    brain: Brain = state.family_brain
-    return brain
+        brain: Brain = state.family_brain
+        return brain
 
 
 @asynccontextmanager
@@ -169,10 +174,12 @@ async def query(
     top_k: TopK = None,
     source: Wanted = "all",
     member: OfMember = None,
-) -> Response | AnswerBody:
+) -> Response:
     """Answers from the emails, the newsletters and the family's calendar, with where it was found."""
     answer = await unless_hung_up(request, brain.aquery(q, top_k=top_k, source=source, now=now, member=member))
-    return Response(status_code=CLIENT_CLOSED_REQUEST) if answer is None else AnswerBody.of(answer)
+    if answer is None:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    return Response(AnswerBody.of(answer).model_dump_json(), media_type="application/json")
 
 
 @router.get(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -135,9 +134,11 @@ def test_the_first_requests_share_one_brain(monkeypatch):
 
     monkeypatch.setattr(routes, "open_brain", slowly)
     request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()), state=SimpleNamespace())
-    with ThreadPoolExecutor(5) as threads:
-        brains = set(threads.map(lambda _: routes.get_brain(request), range(5)))
-    assert brains == set(made)
+
+    async def at_once():
+        return await asyncio.gather(*(routes.get_brain(request) for _ in range(5)))
+
+    assert set(asyncio.run(at_once())) == set(made)
     assert len(made) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import day_name
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import chain
@@ -13,13 +13,13 @@ from brain_pipeline.ask.figures import (
     Reading,
     claims,
     kinds_told,
-    known,
     of_day,
+    read_closely,
     weekdays,
     weekdays_of_days,
 )
 from brain_pipeline.ask.question import content_terms, facts_asked
-from brain_pipeline.index.terms import date_words, facts, terms
+from brain_pipeline.index.terms import date_words, facts, term_set
 from brain_pipeline.records import Source
 
 _ENOUGH = 3  # terms that an answer shares with its main source, before the others are judged by theirs
@@ -41,7 +41,8 @@ def unsupported(answer: str, question: str, sources: Sequence[Source], today: da
         told = of_day(today) | {("part", Decimal(today.year))}
         claimed = [claim for claim in claimed if not claim[1] & told]
     # Texts are read until every figure was found, which the first of them mostly does.
-    for held in chain(map(_held, sources), [known(resolved, today)]) if claimed else ():
+    texts = chain.from_iterable(map(_held, sources))
+    for held in chain(texts, read_closely(resolved, today)) if claimed else ():
         claimed = [claim for claim in claimed if not claim[1] & held]
         if not claimed:
             break
@@ -49,10 +50,13 @@ def unsupported(answer: str, question: str, sources: Sequence[Source], today: da
 
 
 def _other_weekdays(answer: str, resolved: str, sources: Sequence[Source], today: date) -> set[str]:
+    said = weekdays(answer)
+    if not said:
+        return set()
     texts = [f"{source.subject}\n{source.passage}" for source in sources]
     named = weekdays("\n".join([resolved, *texts]))
     sent = {source.day.weekday() for source in sources if source.day}
-    others = weekdays(answer) - named - sent
+    others = said - named - sent
     if not others:
         return set()
     days = weekdays_of_days(resolved, today)
@@ -62,9 +66,10 @@ def _other_weekdays(answer: str, resolved: str, sources: Sequence[Source], today
     return {day_name[day] for day in others - days}
 
 
-def _held(source: Source) -> set[Reading]:
-    sent = of_day(source.day) | {("part", Decimal(source.day.year))} if source.day else set()
-    return known(f"{source.subject}\n{source.sender}\n{source.passage}", source.day) | sent
+def _held(source: Source) -> Iterator[set[Reading]]:
+    if source.day:
+        yield of_day(source.day) | {("part", Decimal(source.day.year))}
+    yield from read_closely(f"{source.subject}\n{source.sender}\n{source.passage}", source.day)
 
 
 def left_out(answer: str, question: str, quote: str) -> bool:
@@ -85,7 +90,7 @@ def resting(answer: str, question: str, sources: Sequence[Source]) -> tuple[Sour
     if len(sources) <= 1:
         return tuple(sources)
     said = set(content_terms(answer)) - set(content_terms(question))
-    shared = [len(said & set(terms(_told(source)))) for source in sources]
+    shared = [len(said & term_set(_told(source))) for source in sources]
     most = max(shared, default=0)
     if most < _ENOUGH:
         return tuple(sources)

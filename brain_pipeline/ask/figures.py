@@ -109,7 +109,14 @@ def known(text: str, day: date | None) -> set[Reading]:
         text: a mail or a question.
         day: when it was written; it gives days without a year theirs, and "Friday" and "tomorrow" a day.
     """
+    *_, everything = read_closely(text, day)
+    return everything
+
+
+def read_closely(text: str, day: date | None) -> Iterator[set[Reading]]:
+    """``known`` in two steps: what is found at a glance, which is mostly enough, and all of it."""
     plain = _plain(text)
+    yield {reading for _, readings in _scan(plain) for reading in readings}
     retold = plain
     for pattern, replacement in _RETOLD:
         retold = pattern.sub(replacement, retold)
@@ -123,7 +130,7 @@ def known(text: str, day: date | None) -> set[Reading]:
         found |= {reading for near in _near_days(plain, day) for reading in of_day(near)}
     found |= {("part", Decimal(digits)) for digits in re.findall(r"\d+", retold)}
     found |= {("part", Decimal(part)) for reading in found if reading[0] == "time" for part in _hours(reading[1])}
-    return found | _with_years(found, plain, day)
+    yield found | _with_years(found, plain, day)
 
 
 def of_day(day: date) -> set[Reading]:

@@ -209,7 +209,7 @@ class Pipeline:
             with anyio.fail_after(self._patience):
                 if found is None:
                     found = await self.find(question, source=source, limit=limit, now=now, member=member)
-                sources = await asyncio.to_thread(self.readable, question, found)
+                sources = self.readable(question, found)
             yield Found(sources, confidence_of(sources[0].score) if sources else "low")
             if sources:
                 async with aclosing(until(deadline, self._answer(question, sources, now, watched=watched))) as versions:
