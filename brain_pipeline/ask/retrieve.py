@@ -154,9 +154,8 @@ class HybridRetriever(BaseRetriever):
         asked = read_question(question, keywords, self._today, self._window)
         found = keywords.search(asked.words, FEWEST if self._only is None else MOST, self._kind)
         if asked.when and asked.when.days:  # apart, so that a day in figures takes no word's place
-            found = list(dict.fromkeys([*found, *keywords.search(sorted(asked.when.days), DATED, self._kind)]))
-        passages = self._wanted(keywords.passages(found))
-        return asked, {id_: passages[id_] for id_ in found if id_ in passages}
+            found |= keywords.search(sorted(asked.when.days), DATED, self._kind)
+        return asked, self._wanted(found)
 
     def _select(self, asked: Question, matching: dict[str, Passage], vector: Vectors) -> Trace:
         known = self._known(asked, matching, vector)

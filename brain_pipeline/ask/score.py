@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brain_pipeline.ask.question import Floats, Question
-from brain_pipeline.index.keywords import Passage
+from brain_pipeline.index.keywords import Passage, as_held
 
 _UNINDEXED = Passage("", "", "", "")
 NEAR = 0.5  # of the log-odds, at most: a preference among mail that fits, no evidence by itself
@@ -70,7 +70,7 @@ def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passa
         of content terms, since half of eight terms found proves more than half of two.
     """
     weights, total = asked.weights.tolist(), asked.weights.sum() or 1.0
-    terms = list(zip(asked.forms, weights, strict=True))
+    terms = [(tuple(map(as_held, forms)), weight) for forms, weight in zip(asked.forms, weights, strict=True)]
     found = [_found(asked, terms, total, passage or _UNINDEXED) for passage in passages]
     evidence = np.full((len(found), len(FEATURES)), math.log1p(len(asked.forms)))
     evidence[:, 0] = np.nan_to_num(cosines)
@@ -79,17 +79,20 @@ def features(asked: Question, cosines: Sequence[float], passages: Sequence[Passa
 
 
 def _found(
-    asked: Question, terms: Sequence[tuple[frozenset[str], float]], total: float, passage: Passage
+    asked: Question, terms: Sequence[tuple[tuple[str, ...], float]], total: float, passage: Passage
 ) -> tuple[float, float, float]:
     if asked.when and len(asked.when.terms) == len(terms) and not asked.when.nearness(passage):
         return 0.0, not all(map(passage.holds, asked.years)), True  # "this weekend" in mail of another month
-    held = sum(weight for forms, weight in terms if any(map(passage.holds, forms)))
-    if asked.when and asked.when.terms and asked.when.nearness(passage) == 1.0:  # "January 9" for "Friday"
-        held += sum(
-            weight
-            for n, (forms, weight) in enumerate(terms)
-            if n in asked.when.terms and not any(map(passage.holds, forms))
-        )
+    # "January 9" stands for "Friday".
+    named = asked.when.terms if asked.when and asked.when.terms and asked.when.nearness(passage) == 1.0 else ()
+    held, text = 0.0, passage.terms
+    for number, (forms, weight) in enumerate(terms):
+        for form in forms:  # loops, because a generator for each would take most of a question's time here
+            if form in text:
+                held += weight
+                break
+        else:
+            held += weight if number in named else 0.0
     return held / total, not all(map(passage.holds, asked.years)), not all(map(passage.holds, asked.facts))
 
 
@@ -128,11 +131,9 @@ def score(
     """
     if not asked.forms:
         return np.zeros(len(cosines))
-    preferred = NEAR * np.array([_nearness(asked, passage) for passage in passages])
+    odds = logits(features(asked, cosines, passages), calibration)
+    if asked.when:
+        odds += NEAR * np.array([asked.when.nearness(passage or _UNINDEXED) for passage in passages])
     if preferences is not None:
-        preferred = preferred + np.asarray(preferences)
-    return logistic(logits(features(asked, cosines, passages), calibration) + preferred)
-
-
-def _nearness(asked: Question, passage: Passage | None) -> float:
-    return asked.when.nearness(passage) if asked.when and passage else 0.0
+        odds += np.asarray(preferences)
+    return logistic(odds)

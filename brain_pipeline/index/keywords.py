@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +19,7 @@ from brain_pipeline.index.terms import facts, terms
 
 FORMAT = "6"  # of the tables and of the terms: an index of another format is made anew
 _POSTINGS, _POSTINGS_SHARE = 2_000, 0.02  # chunks one search ranks: this many or this share, whichever is more
+_REMEMBERED = 20_000  # terms whose chunks were counted
 _SHORTEST_MISSPELT = 4
 _ALIKE = 0.6  # shared letter triples (Dice) from which a term may be a misspelling of another
 _HEAD_WEIGHT = 2.0  # of a term in subject, sender or date against one in the text, in BM25
@@ -84,7 +84,21 @@ class Passage:
 
     def holds(self, term: str) -> bool:
         """Whether the term stands in the chunk or its headers."""
-        return f" {term} " in self.terms
+        return as_held(term) in self.terms
+
+
+def as_held(term: str) -> str:
+    """A term as it stands in ``Passage.terms``, to look it up in many."""
+    return f" {term} "
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What was counted in one state of the file."""
+
+    state: int
+    rows: dict[tuple[str, ...], int] = field(default_factory=dict)
+    chunks: dict[str, int] = field(default_factory=dict)
 
 
 class KeywordIndex:
@@ -105,7 +119,7 @@ class KeywordIndex:
         if self.noted("format") != FORMAT:
             self.close()
             raise Outdated(f"The keyword index {path} has another format; delete it to have it made anew.")
-        self._counts: dict[tuple[str, ...], int] = {}  # since the last change
+        self._last_counts = _Counts(-1)
 
     @property
     def path(self) -> Path:
@@ -124,12 +138,12 @@ class KeywordIndex:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Adds entries, in place of those with the same ids."""
-        with self._change() as writer:
+        with self._database.transaction() as writer:
             _insert(writer, entries)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Removes those of the given ids that are indexed."""
-        with self._change() as writer:
+        with self._database.transaction() as writer:
             for batch in batches(ids):
                 _delete(writer, batch)
 
@@ -140,7 +154,7 @@ class KeywordIndex:
             entries: the collection's chunks.
             stamp: what the index was built from; see ``stamp``.
         """
-        with self._change() as writer:
+        with self._database.transaction() as writer:
             for table in ("vocabulary", "words", "passages", "changed"):
                 writer.execute(f"DROP TABLE IF EXISTS {table}")
             _create(writer)
@@ -174,11 +188,19 @@ class KeywordIndex:
         return self._counted("SELECT count(DISTINCT email) FROM passages WHERE email != ''")
 
     def _counted(self, *asked: str) -> int:
-        if (known := self._counts.get(asked)) is not None:
-            return known
-        counts = self._counts  # a change that comes while this is counted begins another
-        statement, *values = asked
-        return counts.setdefault(asked, int(self._read(statement, values)[0][0]))
+        known = self._counts.rows
+        if asked not in known:
+            statement, *values = asked
+            known[asked] = int(self._read(statement, values)[0][0])
+        return known[asked]
+
+    @property
+    def _counts(self) -> _Counts:
+        """What is known of the file as it is now, whoever wrote it."""
+        [(state,)] = self._read("PRAGMA data_version")
+        if self._last_counts.state != state or len(self._last_counts.chunks) > _REMEMBERED:
+            self._last_counts = _Counts(state)
+        return self._last_counts
 
     def ids(self, *, email: str | None = None, kind: str | None = None) -> set[str]:
         """The ids of the indexed chunks: all, or those of one email, or of one kind."""
@@ -231,13 +253,14 @@ class KeywordIndex:
         A phrase of several terms counts as often as the rarest of them, which is the most that it can.
         """
         wanted = {word: word.split() for word in words}
-        found = dict.fromkeys(chain.from_iterable(wanted.values()), 0)
-        for batch in batches(list(found)):
-            found |= self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
-        return {word: min((found[term] for term in parts), default=0) for word, parts in wanted.items()}
+        known = self._counts.chunks
+        for batch in batches({term for parts in wanted.values() for term in parts if term not in known}):
+            found = self._read(f"SELECT term, chunks FROM vocabulary WHERE term IN ({marks(batch)})", batch)  # noqa: S608
+            known.update(dict.fromkeys(batch, 0) | dict(found))
+        return {word: min((known[term] for term in parts), default=0) for word, parts in wanted.items()}
 
-    def search(self, words: Sequence[str], limit: int, kind: str | None = None) -> list[str]:
-        """The ids of the chunks that hold any of the given terms, best first by BM25, at most ``limit``.
+    def search(self, words: Sequence[str], limit: int, kind: str | None = None) -> dict[str, Passage]:
+        """The chunks that hold any of the given terms, by id, best first by BM25, at most ``limit``.
 
         Of one ``kind`` where one is given.
 
@@ -250,14 +273,14 @@ class KeywordIndex:
         total = list(accumulate(frequencies[word] for word in rarest))
         chosen = [word for word, found in zip(rarest, total, strict=True) if found <= budget] or rarest[:1]
         if not chosen:
-            return []
+            return {}
         of_kind = "" if kind is None else "AND (SELECT kind FROM passages WHERE number = words.rowid) = ?"
         found = self._read(
-            f"SELECT id FROM (SELECT rowid AS found FROM words WHERE words MATCH ? {of_kind}"  # noqa: S608
+            f"SELECT id, email, kind, head, body FROM (SELECT rowid AS found FROM words WHERE words MATCH ? {of_kind}"  # noqa: S608
             " ORDER BY bm25(words, ?, 1.0), rowid LIMIT ?) JOIN passages ON number = found",
             [" OR ".join(f'"{word}"' for word in chosen), *([kind] if kind else []), _HEAD_WEIGHT, limit],
         )
-        return [id_ for (id_,) in found]
+        return _by_id(found)
 
     def spellings(self, word: str) -> list[str]:
         """The indexed terms that an unknown one may have been meant for, such as ``librari`` for ``libari``."""
@@ -272,26 +295,16 @@ class KeywordIndex:
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The indexed terms of those of the given chunks that are indexed, by id."""
-        found = {}
-        for batch in batches(ids):
-            rows = self._read(
-                f"SELECT id, email, kind, head, body FROM passages WHERE id IN ({marks(batch)})",  # noqa: S608
-                batch,
-            )
-            for id_, email, kind, head, body in rows:
-                found[id_] = Passage(id_, email, kind, f" {head} {body} ")
-        return found
+        statement = "SELECT id, email, kind, head, body FROM passages WHERE id IN ({})"
+        found = (self._read(statement.format(marks(batch)), batch) for batch in batches(ids))
+        return _by_id(chain.from_iterable(found))
 
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self._database.read(statement, values)
 
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._database.transaction() as writer:
-                yield writer
-        finally:
-            self._counts = {}
+
+def _by_id(rows: Iterable[tuple[str, str, str, str, str]]) -> dict[str, Passage]:
+    return {id_: Passage(id_, email, kind, f" {head} {body} ") for id_, email, kind, head, body in rows}
 
 
 def _create(writer: sqlite3.Connection) -> None:
