@@ -22,7 +22,7 @@ from brain_pipeline.errors import StoreError
 from brain_pipeline.index import copying
 from brain_pipeline.index.chroma import open_server
 from brain_pipeline.index.copying import copy_collection
-from brain_pipeline.index.store import Store
+from brain_pipeline.index.store import COUNTED_FOR, Row, Store
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
@@ -243,3 +243,22 @@ def test_two_services_answer_from_one_server(household, empty_server, tmp_path):
     ):
         held = [httpx.get(f"{service.url}/brain/stats", timeout=30).json() for service in (one, other)]
     assert [each["total_documents"] for each in held] == [len(HOUSEHOLD)] * 2
+
+
+def test_a_server_is_asked_for_its_rows_once_a_second_and_after_every_change(household, empty_server, monkeypatch):
+    copied(household, empty_server)
+    now = [100.0]
+    monkeypatch.setattr("brain_pipeline.index.store.time.monotonic", lambda: now[0])
+    with (
+        closing(Store(household.model_copy(update={"chroma_url": empty_server}))) as store,
+        closing(Store(household.model_copy(update={"chroma_url": empty_server}))) as other,
+    ):
+        assert store.collection() is not None
+        before = store.count()
+        rows, vectors = store.sample(1)
+        other.upsert([Row("another", rows[0].text, rows[0].metadata)], vectors)
+        assert store.count() == before
+        now[0] += COUNTED_FOR
+        assert store.count() == before + 1
+        store.delete(["another"])
+        assert store.count() == before

@@ -282,6 +282,11 @@ def test_what_is_sent_to_chat(ollama, llm, call):
     assert request.body["think"] is False
 
 
+def test_another_format_may_be_asked_for(ollama, llm):
+    assert asyncio.run(llm.achat(QUESTION, format="json")).message.content
+    assert ollama.requests[0].body["format"] == "json"
+
+
 def test_what_llama_index_is_told(llm):
     assert (llm.metadata.context_window, llm.metadata.num_output) == (8192, 400)
 

@@ -6,6 +6,7 @@ Reading creates nothing: a database or a collection that does not exist reads as
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ Vectors = NDArray[np.float32]
 Metadata = Mapping[str, Any]
 Result = TypeVar("Result")
 
+COUNTED_FOR = 1.0  # seconds until the rows that others wrote to a server are noticed
 PAGE = 5_000  # rows read at once; Chroma fails above 32,766
 EMBED_MODEL = "embed_model"  # what a collection made here remembers of its making
 USUAL_MODELS = {384: "all-minilm", 768: "nomic-embed-text", 1024: "mxbai-embed-large"}  # by their dimensions
@@ -55,7 +57,8 @@ class Store:
         self.ownership = Ownership(settings.db_path)
         self._client: Client | None = None
         self._collection: Collection | None = None
-        self._counted: tuple[object, int] = None, 0  # the file's state, and the rows it held then
+        self._counted: tuple[object, int] = None, 0  # the database's state, and the rows it held then
+        self._writes = 0
         self._opening = threading.RLock()
 
     @property
@@ -146,18 +149,21 @@ class Store:
     def count(self) -> int:
         """The number of stored chunks.
 
-        Chroma counts them one by one, so an embedded database is asked again only when its file has changed.
+        Chroma counts them one by one, so an embedded database is asked again only when its file has changed, and a
+        server only after ``COUNTED_FOR`` seconds, or a change of ours.
         """
-        state, (counted, rows) = self._state_of_file(), self._counted
+        state, (counted, rows) = self._state(), self._counted
         if state is None or state != counted:
             rows = self._asked(lambda collection: collection.count()) or 0
             self._counted = state, rows
         return rows
 
-    def _state_of_file(self) -> object:
-        """What every change of the embedded database changes; None when it is not open, or not a file."""
-        if self._collection is None or self.settings.chroma_url is not None:
+    def _state(self) -> object:
+        """What every change of the database changes, a server's some time after; None when it is not known."""
+        if self._collection is None:
             return None
+        if self.settings.chroma_url is not None:
+            return self._collection.id, self._writes, time.monotonic() // COUNTED_FOR
         try:
             kept = (self.settings.db_path / DATABASE).stat()
         except OSError:
@@ -293,6 +299,7 @@ class Store:
                     documents=[row.text for row in page],
                     metadatas=[dict(row.metadata) for row in page],
                 )
+                self._writes += 1
             return True
 
         try:
@@ -307,6 +314,7 @@ class Store:
         """Deletes those of the given rows that exist."""
         if ids:
             self._asked(lambda collection: collection.delete(ids=list(ids)))
+            self._writes += 1
 
     def check(self) -> None:
         """Reads the database through, and searches it once, so that damage shows now and not at some question."""
