@@ -226,3 +226,23 @@ def test_a_newer_mail_of_the_same_event_comes_first(sent, changed, text, first):
     assert found[0].source_type == first
     assert len(found) == 2
     assert [source.score for source in found] == sorted((source.score for source in found), reverse=True)
+
+
+def test_all_events_of_a_month_are_told_though_three_have_a_place(client):
+    body, found = ask(client, "What's on in January?", now="2026-01-06T08:00")
+    assert len(found) == 3
+    for day in (6, 8, 13, 15, 20, 22, 27, 29):
+        assert f" {day} January 2026" in body["answer"]
+    assert "Winter break" in body["answer"]
+
+
+def test_what_others_there_are_is_told_to_the_model_and_may_be_answered():
+    days = [source_of(replace(event(9 + n), id=f"e{n}", title=f"Lesson {n}"), 0.9) for n in range(5)]
+    *_, last = merged(days, [], 3)
+    assert last.passage.endswith(
+        "Also in the calendar:\n"
+        "Friday 12 December 2025, 4:30 pm: Lesson 3\n"
+        "Saturday 13 December 2025, 4:30 pm: Lesson 4"
+    )
+    less = [*days[:3], replace(days[3], score=0.5)]
+    assert "Also" not in merged(less, [], 3)[-1].passage

@@ -21,6 +21,8 @@ NOTHING_ELSE_ASKED = 0.9  # the score of an event on a day that is asked about w
 WORDS_ALONE = 0.9  # the score of a coming event with all of the question's words
 _ENOUGH = 0.5  # share of a question's words in an event that it asks the time of
 _BACK, _AHEAD = 60, 400  # days around today in which a question's event is looked for
+_LISTED = 30  # events without a place that are told
+ALSO = "Also in the calendar:"
 _NOTES = 2_000  # characters of an event's notes that are read
 _CHANGE = re.compile(
     r"\b(?:moved?|moving|cancell?ed|called off|change[ds]?|postponed|rescheduled|instead|new (?:date|day|time|place)"
@@ -168,6 +170,18 @@ def told(event: Event) -> str:
     return "\n".join(filter(None, [when(event), where, event.notes[:_NOTES].strip()]))
 
 
+def line_of(event: Source) -> str:
+    """The source of an event in one line."""
+    when, _, more = event.passage.partition("\n")
+    where = more.partition("\n")[0].removeprefix("Where: ") if more.startswith("Where: ") else ""
+    return f"{when}: {event.subject}{f', {where}' if where else ''}"
+
+
+def others_in(event: Source) -> list[str]:
+    """What the source of an event tells of others, each in one line."""
+    return event.passage.rpartition(f"\n{ALSO}\n")[2].split("\n") if f"\n{ALSO}\n" in event.passage else []
+
+
 def line(event: Event) -> str:
     """An event in one line."""
     return f"{when(event)}: {event.title}{f', {event.place}' if event.place else ''}"
@@ -195,7 +209,8 @@ def merged(events: Sequence[Source], mails: Sequence[Source], limit: int | None)
     """Events and mails as one list, best first, no more than ``limit`` of them.
 
     The newest mail that tells of a change to an event, and is newer than what the calendar says, counts as much as the
-    event and comes right before it. The best event has a place if it is worth reading.
+    event and comes right before it. The best event has a place if it is worth reading. Events that are asked about no
+    less than the last with a place are told in its passage, so that "What is on in May?" is answered in full.
     """
     left, ranked = list(mails), list[Source]()
     for event in events:
@@ -210,7 +225,20 @@ def merged(events: Sequence[Source], mails: Sequence[Source], limit: int | None)
     best = next(filter(_is_event, found), None)
     if len(kept) > 1 and best is not None and best not in kept and best.score >= WORTH * kept[0].score:
         kept[-1] = best
-    return tuple(kept)
+    return _with_others(tuple(kept), events)
+
+
+def _with_others(kept: tuple[Source, ...], events: Sequence[Source]) -> tuple[Source, ...]:
+    """``kept``, the last of its events telling of those that are as much asked about but found no place."""
+    last = next((source for source in reversed(kept) if _is_event(source)), None)
+    if last is None:
+        return kept
+    others = [event for event in events if event not in kept and event.score >= last.score]
+    if not others:
+        return kept
+    lines = map(line_of, others[:_LISTED])
+    telling = replace(last, passage="\n".join([last.passage, ALSO, *lines]))
+    return tuple(telling if source is last else source for source in kept)
 
 
 def _is_event(source: Source) -> bool:

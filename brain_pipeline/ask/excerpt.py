@@ -12,6 +12,7 @@ from itertools import accumulate
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from brain_pipeline.ask.events import line_of, others_in
 from brain_pipeline.ask.figures import claims, known
 from brain_pipeline.ask.matches import best_part
 from brain_pipeline.ask.plain import PlainText
@@ -48,13 +49,8 @@ def _listed(events: Sequence[Source]) -> list[str]:
         return []
     plain = PlainText(events)
     in_order = sorted(events, key=lambda event: event.day or date.max)
-    return [CALENDAR_INTRODUCTION, *(plain.whole(_line(event)) for event in in_order)]
-
-
-def _line(event: Source) -> str:
-    when, _, more = event.passage.partition("\n")
-    where = more.partition("\n")[0].removeprefix("Where: ") if more.startswith("Where: ") else ""
-    return f"{when}: {event.subject}{f', {where}' if where else ''}"
+    lines = [*map(line_of, in_order), *(line for event in in_order for line in others_in(event))]
+    return [CALENDAR_INTRODUCTION, *map(plain.whole, lines)]
 
 
 async def _quotes(question: str, sources: Sequence[Source], embedder: BaseEmbedding) -> list[str]:
