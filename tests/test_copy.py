@@ -23,6 +23,8 @@ from brain_pipeline.index import copying
 from brain_pipeline.index.chroma import open_server
 from brain_pipeline.index.copying import copy_collection
 from brain_pipeline.index.store import COUNTED_FOR, Row, Store
+from brain_pipeline.mail.mailboxes import iter_messages
+from brain_pipeline.sample import sample_mail
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder, ScriptedLLM
 
@@ -262,3 +264,21 @@ def test_a_server_is_asked_for_its_rows_once_a_second_and_after_every_change(hou
         assert store.count() == before + 1
         store.delete(["another"])
         assert store.count() == before
+
+
+def test_whose_mail_is_whose_and_the_invitations_move_too(command, household, empty_server, monkeypatch):
+    with Brain(household, embedder=HashedTokenEmbedder()) as brain:
+        brain.ingest(iter_messages([sample_mail()]))
+        brain.learn_assignment("domain:gulls.example", "Hazel")
+        members, invitations = brain.members(), brain.catalog.invitations()
+    assert invitations
+    monkeypatch.setenv("CHROMA_DB_PATH", str(household.chroma_db_path))
+    for _ in range(2):  # again is harmless
+        assert command("copy", "--to", empty_server)[0] == 0
+    with Brain(household.model_copy(update={"chroma_url": empty_server}), embedder=HashedTokenEmbedder()) as moved:
+        assert moved.members() == members
+        assert moved.catalog.invitations() == invitations
+        moved.learn_assignment("sender:beatrix@lamb.example", "Sullivan")
+    assert command("copy", "--to", empty_server)[0] == 0
+    with Brain(household.model_copy(update={"chroma_url": empty_server}), embedder=HashedTokenEmbedder()) as moved:
+        assert "Sullivan" in {member.name for member in moved.members()}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from brain_pipeline.errors import StoreError
+from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.chroma import foreign_errors
 from brain_pipeline.index.store import Store, Vectors, space_of
 
 PAGE = 500  # rows at once: with their vectors some megabytes, well below what a server takes in one request
 
 ROUNDING = 1e-6  # of a number of a vector of length 1
+
+BESIDE = ("members", "calendar")
 
 _Rows = dict[str, Any]  # as Chroma gives them: ids, embeddings, documents and metadatas of the same length
 
@@ -57,6 +62,29 @@ def copy_collection(source: Store, target: Store, on_progress: Callable[[int, in
     if target.count() != len(ids):
         raise _other_rows(target, target.count() - len(ids))
     return len(ids)
+
+
+def copy_rest(source: Catalog, target: Catalog) -> None:
+    """Copies what is kept beside a collection: the family's rules of whose mail is whose, and its invitations.
+
+    What the target has of these already is left alone. The keyword index is not copied: it is made from the rows.
+
+    Raises:
+        StoreError: a file can't be read or written.
+    """
+    for kind in BESIDE:
+        from_, to = source.file_beside(kind), target.file_beside(kind)
+        if not from_.is_file() or to.exists():
+            continue
+        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = to.with_name(f"{to.name}.new")
+        with (
+            foreign_errors(str(to)),
+            closing(sqlite3.connect(from_)) as read,
+            closing(sqlite3.connect(unfinished)) as new,
+        ):
+            read.backup(new)
+        unfinished.replace(to)
 
 
 def _other_rows(target: Store, number: int) -> StoreError:
