@@ -16,11 +16,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from brain_pipeline import cells
 from brain_pipeline.ask.answer import LOW, WORTH
+from brain_pipeline.ask.copies import says_the_same
 from brain_pipeline.ask.events import merged
 from brain_pipeline.ask.pipeline import Pipeline, kind_of
 from brain_pipeline.ask.postprocess import Cap, OnePerEmail
 from brain_pipeline.ask.prompt import build_messages
-from brain_pipeline.ask.retrieve import KEPT, KEPT_OF_ONE, Trace, says_the_same
+from brain_pipeline.ask.retrieve import KEPT, KEPT_OF_ONE, Trace
 from brain_pipeline.ask.score import features
 from brain_pipeline.errors import ConfigError
 from brain_pipeline.index.vectors import as_node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import override
 
+from brain_pipeline.ask.copies import is_quoted, without_copies
 from brain_pipeline.ask.question import NO_QUESTION, Floats, Question, read_question
 from brain_pipeline.ask.recent import Recent
 from brain_pipeline.ask.score import MINILM, Calibration, features, logits, score
@@ -24,7 +24,6 @@ from brain_pipeline.ask.whose import Whose
 from brain_pipeline.family.when import Window
 from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex, Passage
-from brain_pipeline.index.metadata import PART, MetadataReader
 from brain_pipeline.index.store import Vectors
 from brain_pipeline.index.vectors import as_node
 from brain_pipeline.records import Kind
@@ -36,10 +35,6 @@ SPARE = 1.3  # times as many, where only some are wanted
 MOST = 3_200  # beyond it, the rows of one kind are looked up by their ids instead of over-fetched
 PAGE = 1_000  # rows looked up by id at once
 KEPT, KEPT_OF_ONE = 12, 2  # chunks that become nodes, in all and of one email
-LOOKED_AT = 8  # of the best candidates, for copies of one text
-COPIED, COPIED_IN_THREAD = 0.85, 0.5  # of the words of the shorter text, to be a copy
-
-_ANSWERED = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|rv|tr|sv|vs)\s*(?:\[\d+\])?:)+\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +156,7 @@ class HybridRetriever(BaseRetriever):
         known = self._known(asked, matching, vector)
         if self._worth:
             few = self._chosen(known, few=True)
-            if len(few.nodes) == len(few.best) and not any(map(_is_quoted, few.best)):
+            if len(few.nodes) == len(few.best) and not any(map(is_quoted, few.best)):
                 return few
         return self._chosen(known)
 
@@ -184,7 +179,7 @@ class HybridRetriever(BaseRetriever):
         best = _best_of_each_email(scores, known.passages, each)
         least = self._least(best, few=few)
         nodes = self._look_up({id_: value for id_, value in best.items() if value >= least})
-        if any(map(_is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
+        if any(map(is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
             nodes = self._look_up(best)
         kept = without_copies(nodes, self._catalog.reader)
         return Trace(known.asked, known.near | cosines, known.passages, scores, best=nodes, nodes=kept)
@@ -298,60 +293,3 @@ def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage], 
             best[id_] = value
             counts[email] += 1
     return best
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """What a node says, to tell whether another says the same."""
-
-    node: NodeWithScore
-    subject: str
-    words: frozenset[str]
-    figures: frozenset[str]
-
-    @classmethod
-    def of(cls, node: NodeWithScore, reader: MetadataReader) -> _Statement:
-        words = frozenset(node.text.split())
-        subject = _ANSWERED.sub("", reader.read(node.metadata, node.text, node.node_id).subject).casefold()
-        return cls(node, subject, words, frozenset(word for word in words if any(map(str.isdigit, word))))
-
-    @property
-    def quoted(self) -> bool:
-        """Whether it is the history below somebody's reply."""
-        return _is_quoted(self.node)
-
-    def repeats(self, other: _Statement) -> bool:
-        """Whether it is a copy: of most words, and of most figures, since this year's notice has last year's words."""
-        needed = COPIED_IN_THREAD if self.subject == other.subject else COPIED
-        return _shared(self.words, other.words) >= needed and _shared(self.figures, other.figures) >= COPIED_IN_THREAD
-
-
-def _is_quoted(node: NodeWithScore) -> bool:
-    return bool(node.metadata.get(PART) == "quoted")
-
-
-def _shared(some: frozenset[str], others: frozenset[str]) -> float:
-    fewer = min(len(some), len(others))
-    return len(some & others) / fewer if fewer else float(len(some) == len(others))
-
-
-def says_the_same(node: NodeWithScore, other: NodeWithScore, reader: MetadataReader) -> bool:
-    """Whether one of two nodes is a copy of the other."""
-    return _Statement.of(node, reader).repeats(_Statement.of(other, reader))
-
-
-def without_copies(nodes: list[NodeWithScore], reader: MetadataReader) -> list[NodeWithScore]:
-    """``nodes``, best first, without those that say what a better one says: forwards, quoting replies, second copies.
-
-    Of a reply's quote and what it quotes, the latter is kept. Only the first ``LOOKED_AT`` are compared: the others do
-    not reach an answer.
-    """
-    kept: list[_Statement] = []
-    for node in nodes[:LOOKED_AT]:
-        said = _Statement.of(node, reader)
-        place = next((i for i, other in enumerate(kept) if said.repeats(other)), None)
-        if place is None:
-            kept.append(said)
-        elif kept[place].quoted and not said.quoted:
-            kept[place] = said
-    return [*(statement.node for statement in kept), *nodes[LOOKED_AT:]]
