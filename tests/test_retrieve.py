@@ -12,6 +12,7 @@ import pytest
 
 from brain_pipeline.ask import retrieve
 from brain_pipeline.ask.answer import WORTH
+from brain_pipeline.ask.check import resting
 from brain_pipeline.brain import Brain
 from brain_pipeline.index.store import Store
 from brain_pipeline.mail.mailboxes import iter_messages
@@ -73,3 +74,16 @@ def test_in_cosine_space_the_distance_tells_the_cosine(brain):
         exact = store.cosines(vector, list(near))
         assert [near[id_] for id_ in exact] == pytest.approx(list(exact.values()), abs=1e-5)
         assert np.all(np.diff(list(near.values())) <= 0)
+
+
+def test_the_index_tells_what_an_answer_rests_on_as_the_text_does(brain):
+    left_out = 0
+    for question in QUESTIONS:
+        sources = asyncio.run(brain._pipeline.find(question, limit=3))
+        indexed = brain.catalog.keywords().passages(source.id for source in sources)
+        for source in sources:
+            used = resting(source.passage, question, sources)
+            assert resting(source.passage, question, sources, indexed) == used
+            assert source in used
+            left_out += len(sources) - len(used)
+    assert left_out

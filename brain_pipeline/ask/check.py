@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import day_name
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import chain
@@ -19,18 +19,16 @@ from brain_pipeline.ask.figures import (
     weekdays_of_days,
 )
 from brain_pipeline.ask.question import content_terms, facts_asked
-from brain_pipeline.index.terms import date_words, facts, term_set
+from brain_pipeline.index.keywords import Passage
+from brain_pipeline.index.terms import date_words, facts, terms
 from brain_pipeline.records import Source
 
+NOTHING_INDEXED: Mapping[str, Passage] = {}
 _ENOUGH = 3  # terms that an answer shares with its main source, before the others are judged by theirs
 _SHARE = 1 / 3
 _NAME_ASKED = re.compile(r"\b(?:who|whom|whose|wer|wem|wen|quien|qui)\b|\bname", re.IGNORECASE)
 _TODAY = re.compile(r"\b(?:today|tonight|heute|hoy|aujourd'hui)\b", re.IGNORECASE)
 _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Z])\w{4,}\b|\b\d{4,}\b")
-
-
-def _told(source: Source) -> str:
-    return f"{source.subject}\n{source.sender}\n{date_words(source.day)}\n{source.passage}"
 
 
 def unsupported(answer: str, question: str, sources: Sequence[Source], today: date) -> set[str]:
@@ -85,13 +83,29 @@ def left_out(answer: str, question: str, quote: str) -> bool:
     return bool(told) and not said and not _NAME_ASKED.search(question) and not _CODE.search(answer)
 
 
-def resting(answer: str, question: str, sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The sources that an answer takes something from, in their order; all where that can't be told."""
+def resting(
+    answer: str, question: str, sources: Sequence[Source], indexed: Mapping[str, Passage] = NOTHING_INDEXED
+) -> tuple[Source, ...]:
+    """The sources that an answer takes something from, in their order; all where that can't be told.
+
+    Args:
+        answer: as it would be given.
+        question: whose words prove nothing.
+        sources: what the answer was made from.
+        indexed: what the keyword index has of them, by their ids, so that their terms need not be made again.
+    """
     if len(sources) <= 1:
         return tuple(sources)
     said = set(content_terms(answer)) - set(content_terms(question))
-    shared = [len(said & term_set(_told(source))) for source in sources]
+    shared = [_shared(said, source, indexed.get(source.id)) for source in sources]
     most = max(shared, default=0)
     if most < _ENOUGH:
         return tuple(sources)
     return tuple(source for source, count in zip(sources, shared, strict=True) if count >= most * _SHARE)
+
+
+def _shared(said: set[str], source: Source, indexed: Passage | None) -> int:
+    """How many of the terms that are said a source holds."""
+    if indexed is not None:
+        return sum(map(indexed.holds, said))
+    return len(said & {*terms(f"{source.subject}\n{source.sender}\n{date_words(source.day)}\n{source.passage}")})

@@ -282,13 +282,20 @@ class Pipeline:
 
     async def _checked_answer(self, text: str, question: str, sources: tuple[Source, ...], today: date) -> _Said:
         """An answer that rests on its sources, and those that it rests on."""
-        invented, used = await asyncio.to_thread(_compared, text, question, sources, today)
+        invented, used = await asyncio.to_thread(self._compared, text, question, sources, today)
         if invented:
             log.warning("%d figures of an answer stand in none of its sources; quoting these instead", len(invented))
             return await excerpt(question, sources[:1], self._embedder()), sources[:1]
         if self.catalog.settings.quotes_with_answers:
             text = await asyncio.to_thread(_completed, text, question, used[0])
         return text, used
+
+    def _compared(
+        self, text: str, question: str, sources: tuple[Source, ...], today: date
+    ) -> tuple[set[str], tuple[Source, ...]]:
+        keywords = self.catalog.keywords()
+        indexed = keywords.passages(source.id for source in sources) if keywords else {}
+        return unsupported(text, question, sources, today), resting(text, question, sources, indexed)
 
     def source_of(self, node: NodeWithScore) -> Source:
         """The record of an email from one of its nodes."""
@@ -303,12 +310,6 @@ class Pipeline:
             score=node.get_score(),
             passage=node.text,
         )
-
-
-def _compared(
-    text: str, question: str, sources: tuple[Source, ...], today: date
-) -> tuple[set[str], tuple[Source, ...]]:
-    return unsupported(text, question, sources, today), resting(text, question, sources)
 
 
 def _completed(text: str, question: str, source: Source) -> str:

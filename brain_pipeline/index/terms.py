@@ -42,12 +42,6 @@ def terms(text: str) -> list[str]:
     return [term for word in _WORD.findall(fold(text)) if len(word) <= _MAX_LENGTH for term in _terms(word)]
 
 
-def term_set(text: str) -> set[str]:
-    """The distinct terms of ``text``."""
-    words = set(_WORD.findall(fold(text)))
-    return {term for word in words if len(word) <= _MAX_LENGTH for term in _terms(word)}
-
-
 @lru_cache(maxsize=200_000)
 def _terms(word: str) -> tuple[str, ...]:
     if word[0].isdigit():
