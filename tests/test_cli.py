@@ -92,6 +92,22 @@ def test_wrong_input_is_a_sentence(brain, words, code, said):
     assert said in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ask", "What do the kids need for the \udcff field trip?"),
+        ("members", "learn", "domain:school.example", "H\udcff"),
+        ("members", "learn", "name:\udcff", "Hazel"),
+        ("forget", "--yes", "<\udcff@school.example>"),
+    ],
+)
+def test_words_that_are_no_text_are_taken_as_far_as_they_are(brain, slip, words):
+    brain("ingest", slip)
+    code, out, err = brain(*words)
+    assert code == 0, err
+    out.encode()
+
+
 def test_mail_that_can_t_be_read_is_named_and_is_a_failure_when_it_is_all_there_is(brain, slip, tmp_path):
     (tmp_path / "empty.eml").touch()
     code, out, _ = brain("ingest", tmp_path / "empty.eml")

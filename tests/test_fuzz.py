@@ -86,7 +86,7 @@ def test_any_question_gets_an_answer_or_is_told_what_to_send(client, q, top_k, s
         assert all(source["attribution"].startswith("Found in: ") for source in body["sources"])
 
 
-@given(q=st.text(max_size=2_100), top_k=st.none() | st.integers(), source=st.text())
+@given(q=st.text(st.characters(), max_size=2_100), top_k=st.none() | st.integers(), source=st.text())
 @settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
 def test_any_question_to_the_brain_itself(brain, q, top_k, source):
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from brain_pipeline.brain import Brain
 from brain_pipeline.errors import InvalidRequest
 from brain_pipeline.family.measure import LABELLED, read_members
-from brain_pipeline.family.members import FREE_MAIL, LEAST, Pattern, assign, own_names, patterns, together
+from brain_pipeline.family.members import FREE_MAIL, LEAST, Kind, Pattern, assign, own_names, patterns, together
 from brain_pipeline.family.membership import Membership
 from brain_pipeline.settings import Settings
 from brain_pipeline.testing import HashedTokenEmbedder
@@ -148,13 +149,14 @@ def test_any_text_is_looked_up(sender, list_id, subject, text):
     assign(found, {pattern: {"Hazel": 2} for pattern in found})
 
 
-@given(st.text())
+@given(st.text() | st.builds("{}:{}".format, st.sampled_from(get_args(Kind)), st.text(st.characters())))
 def test_any_text_is_a_pattern_or_refused(text):
     try:
         pattern = Pattern.parse(text)
     except InvalidRequest:
         return
     assert Pattern.parse(str(pattern)).kind == pattern.kind
+    str(pattern).encode()
 
 
 @given(rules=RULES, forgotten=RULES)

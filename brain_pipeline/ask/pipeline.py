@@ -32,6 +32,7 @@ from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
 from brain_pipeline.family.people import People
 from brain_pipeline.family.when import Window
 from brain_pipeline.index.catalog import Catalog
+from brain_pipeline.mail.text.cleaning import encodable
 from brain_pipeline.models.gate import Gate
 from brain_pipeline.records import CALENDAR, NOT_FOUND, Answer, Found, Kind, Piece, Source
 
@@ -163,6 +164,7 @@ class Pipeline:
         self, question: str, *, now: datetime | None = None, window: Window | None = None
     ) -> tuple[Source, ...]:
         """Every email that may answer a question, best first, each with its best passage and its score."""
+        question = encodable(question)
         if await asyncio.to_thread(self.catalog.store.count) == 0:
             return ()
         whose = await asyncio.to_thread(Whose, self.people, question)
@@ -247,7 +249,7 @@ class Pipeline:
         Raises:
             InvalidRequest: the question is blank or too long, or ``top_k`` is below 1.
         """
-        question = question.strip()
+        question = encodable(question).strip()
         if not question:
             raise InvalidRequest("The question is empty. Ask one, such as: When is the school play?")
         if len(question) > LONGEST_QUESTION:

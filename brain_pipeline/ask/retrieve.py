@@ -241,7 +241,7 @@ class HybridRetriever(BaseRetriever):
         limit = self._first_limit(keywords)
         while limit <= MOST:
             cosines = self._catalog.store.nearest(vector, limit)
-            passages = self._wanted(keywords.passages(cosines))
+            passages = self._wanted(keywords.passages(cosines, self._kind))
             wanted = [id_ for id_ in cosines if id_ in passages]
             enough = len(wanted) >= FEWEST and self._hold_enough(wanted, passages)
             if enough or len(cosines) < limit:
@@ -267,7 +267,7 @@ class HybridRetriever(BaseRetriever):
     def _all_wanted(self, vector: Vectors, keywords: KeywordIndex) -> tuple[dict[str, float], dict[str, Passage]]:
         """The rows of a rare kind or member: over-fetching would read the whole collection to find three of them."""
         ids = keywords.ids(kind=self._kind) if self._only is None else {*keywords.passages_of(self._only)}
-        passages = self._wanted(keywords.passages(ids))
+        passages = self._wanted(keywords.passages(ids, self._kind))
         rows = sorted(passages)
         cosines: dict[str, float] = {}
         for start in range(0, len(rows), PAGE):
@@ -276,11 +276,9 @@ class HybridRetriever(BaseRetriever):
         return cosines, {id_: passages[id_] for id_ in cosines}
 
     def _wanted(self, passages: dict[str, Passage]) -> dict[str, Passage]:
-        return {
-            id_: passage
-            for id_, passage in passages.items()
-            if self._kind in (None, passage.kind) and (self._only is None or passage.email in self._only)
-        }
+        if self._only is None:
+            return passages
+        return {id_: passage for id_, passage in passages.items() if passage.email in self._only}
 
 
 def _best_of_each_email(scores: dict[str, float], passages: dict[str, Passage], each: int) -> dict[str, float]:

@@ -38,6 +38,7 @@ from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.loop import LoopThread
 from brain_pipeline.mail.reading import read
+from brain_pipeline.mail.text.cleaning import encodable
 from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
 from brain_pipeline.records import (
@@ -437,6 +438,7 @@ class Brain:
         """
         with self._ingesting:
             keywords = self.catalog.keywords()
+            email = encodable(email)
             names = (email, f"<{email}>") if keywords and email else ()
             ids = {id_ for name in names for id_ in keywords.ids(email=name)} if keywords else set()
             self.catalog.delete(ids)

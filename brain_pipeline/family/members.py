@@ -16,6 +16,7 @@ from typing import Literal, cast, get_args
 
 from brain_pipeline.errors import InvalidRequest
 from brain_pipeline.index.terms import terms
+from brain_pipeline.mail.text.cleaning import encodable
 
 Kind = Literal["email", "sender", "list", "domain", "subject", "name"]
 
@@ -58,7 +59,7 @@ class Pattern:
         Raises:
             InvalidRequest: it writes none; the message says how patterns are written.
         """
-        kind, _, value = text.strip().partition(":")
+        kind, _, value = encodable(text).strip().partition(":")
         kind, value = kind.strip().casefold(), value.strip()
         for known in get_args(Kind):
             if kind == known and (plain := _plain(known, value)):

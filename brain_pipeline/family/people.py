@@ -14,6 +14,7 @@ from brain_pipeline.index.catalog import Catalog
 from brain_pipeline.index.keywords import KeywordIndex
 from brain_pipeline.index.metadata import LIST_ID
 from brain_pipeline.index.sqlite import Database, Outdated, batches
+from brain_pipeline.mail.text.cleaning import one_line
 
 CORRECTED = 3  # times that a correction counts, so that it outweighs an earlier guess
 LONGEST_NAME = 100  # characters of a member's
@@ -207,7 +208,7 @@ def _rules_of(member: str, learned: Rules) -> Iterator[tuple[str, int, int]]:
 
 
 def _checked(member: str) -> str:
-    name = " ".join(member.split())
+    name = one_line(member)
     if not name or len(name) > LONGEST_NAME:
         raise InvalidRequest(f"A member needs a name of at most {LONGEST_NAME} characters.")
     return name

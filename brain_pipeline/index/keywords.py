@@ -293,10 +293,12 @@ class KeywordIndex:
         triples = _triples(word)
         return [term for (term,) in known if _dice(triples, term) >= _ALIKE]
 
-    def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """The indexed terms of those of the given chunks that are indexed, by id."""
+    def passages(self, ids: Iterable[str], kind: str | None = None) -> dict[str, Passage]:
+        """The indexed terms of the given chunks, by id: of those that are indexed, and of ``kind`` if one is given."""
         statement = "SELECT id, email, kind, head, body FROM passages WHERE id IN ({})"
-        found = (self._read(statement.format(marks(batch)), batch) for batch in batches(ids))
+        statement += "" if kind is None else " AND kind = ?"
+        of_kind = [] if kind is None else [kind]
+        found = (self._read(statement.format(marks(batch)), [*batch, *of_kind]) for batch in batches(ids))
         return _by_id(chain.from_iterable(found))
 
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -28,7 +28,12 @@ def clean(text: str) -> str:
 
 def visible(text: str) -> str:
     """``text`` in visible characters and with one kind of line break, its layout untouched."""
-    return _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text)))
+    return encodable(_INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text)))
+
+
+def encodable(text: str) -> str:
+    """``text`` without lone surrogates, which the command line makes of bytes that are no text."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
