@@ -93,19 +93,29 @@ def test_wrong_input_is_a_sentence(brain, words, code, said):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "code"),
     [
-        ("ask", "What do the kids need for the \udcff field trip?"),
-        ("members", "learn", "domain:school.example", "H\udcff"),
-        ("members", "learn", "name:\udcff", "Hazel"),
-        ("forget", "--yes", "<\udcff@school.example>"),
+        (("ask", "What do the kids need for the \udcff field trip?"), 0),
+        (("members", "learn", "domain:school.example", "H\udcff"), 0),
+        (("members", "learn", "name:Ada\udcff", "Hazel"), 0),
+        (("forget", "--yes", "<\udcff@school.example>"), 1),
     ],
 )
-def test_words_that_are_no_text_are_taken_as_far_as_they_are(brain, slip, words):
+def test_words_that_are_no_text_are_taken_as_far_as_they_are(brain, slip, words, code):
     brain("ingest", slip)
-    code, out, err = brain(*words)
+    got, _, err = brain(*words)
+    assert (got, "Traceback" in err) == (code, False), err
+
+
+def test_a_file_whose_name_is_no_text_is_read_and_named(brain, slip, tmp_path):
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    (folder / "slip\udcff.eml").write_bytes(slip.read_bytes())
+    (folder / "empty\udcff.eml").write_bytes(b"")
+    code, out, err = brain("ingest", folder)
     assert code == 0, err
-    out.encode()
+    assert "1 new, 0 updated, 0 unchanged, 1 skipped" in out
+    assert "empty" in out + err
 
 
 def test_mail_that_can_t_be_read_is_named_and_is_a_failure_when_it_is_all_there_is(brain, slip, tmp_path):

@@ -14,7 +14,7 @@ from brain_pipeline.settings import Settings
 ROOT = Path(__file__).parents[1]
 # Each row may import only from itself and the rows above.
 ROWS = [
-    ("brain_pipeline.records", "brain_pipeline.errors", "brain_pipeline.cells"),
+    ("brain_pipeline.records", "brain_pipeline.errors", "brain_pipeline.cells", "brain_pipeline.text"),
     ("brain_pipeline.settings", "brain_pipeline.loop"),
     ("brain_pipeline.models", "brain_pipeline.sample"),
     ("brain_pipeline.testing", "brain_pipeline.mail"),

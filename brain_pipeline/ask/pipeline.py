@@ -32,9 +32,9 @@ from brain_pipeline.errors import BrainUnavailable, InvalidRequest, ModelTimeout
 from brain_pipeline.family.people import People
 from brain_pipeline.family.when import Window
 from brain_pipeline.index.catalog import Catalog
-from brain_pipeline.mail.text.cleaning import encodable
 from brain_pipeline.models.gate import Gate
 from brain_pipeline.records import CALENDAR, NOT_FOUND, Answer, Found, Kind, Piece, Source
+from brain_pipeline.text import encodable
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,6 @@ from brain_pipeline.index.store import EMBED_MODEL
 from brain_pipeline.index.vectors import FamilyVectorStore
 from brain_pipeline.loop import LoopThread
 from brain_pipeline.mail.reading import read
-from brain_pipeline.mail.text.cleaning import encodable
 from brain_pipeline.models.guard import require_household
 from brain_pipeline.models.ollama import warm_up
 from brain_pipeline.records import (
@@ -57,6 +56,7 @@ from brain_pipeline.records import (
     Stats,
 )
 from brain_pipeline.settings import Settings
+from brain_pipeline.text import encodable
 
 Result = TypeVar("Result")
 

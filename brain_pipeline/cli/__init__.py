@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pkgutil import iter_modules
 
 from brain_pipeline.cli import commands
@@ -16,6 +17,9 @@ for _module in iter_modules(commands.__path__, f"{commands.__name__}."):
 
 def main() -> None:
     """Runs the command; an error of ours is printed as a sentence, with status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may be no text, and is printed nevertheless
     try:
         app()
     except BrainError as error:

@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 
 from brain_pipeline.errors import InvalidRequest
 from brain_pipeline.index.terms import terms
-from brain_pipeline.mail.text.cleaning import encodable
+from brain_pipeline.text import encodable
 
 Kind = Literal["email", "sender", "list", "domain", "subject", "name"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from brain_pipeline.text import encodable
+
 # Format characters, fillers that are drawn as nothing, and the tag and variation blocks that carry hidden messages.
 # U+FE0E and U+FE0F stay: they choose between text and emoji and can't spell anything.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _LINE_BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 _TRAILING_SPACE = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
@@ -29,11 +30,6 @@ def clean(text: str) -> str:
 def visible(text: str) -> str:
     """``text`` in visible characters and with one kind of line break, its layout untouched."""
     return encodable(_INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text)))
-
-
-def encodable(text: str) -> str:
-    """``text`` without lone surrogates, which the command line makes of bytes that are no text."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
