@@ -302,3 +302,13 @@ def test_looking_up_reads_no_whole_table(index, lookup, monkeypatch):
         for *_, step in read(f"EXPLAIN QUERY PLAN {statement}", *values):
             assert not step.startswith("SCAN passages"), statement
             assert not step.startswith("SCAN vocabulary"), statement
+
+
+def test_chunks_of_one_kind_are_looked_up_by_their_ids(shared):
+    asked = []
+    shared._database._reader.set_trace_callback(asked.append)
+    shared.passages(map(str, range(60)), "email")
+    shared._database._reader.set_trace_callback(None)
+    [statement] = asked
+    plan = shared._database.read(f"EXPLAIN QUERY PLAN {statement}")
+    assert [row[-1] for row in plan] == ["SEARCH passages USING INDEX sqlite_autoindex_passages_1 (id=?)"]

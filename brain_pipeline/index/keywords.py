@@ -296,7 +296,7 @@ class KeywordIndex:
     def passages(self, ids: Iterable[str], kind: str | None = None) -> dict[str, Passage]:
         """The indexed terms of the given chunks, by id: of those that are indexed, and of ``kind`` if one is given."""
         statement = "SELECT id, email, kind, head, body FROM passages WHERE id IN ({})"
-        statement += "" if kind is None else " AND kind = ?"
+        statement += "" if kind is None else " AND +kind = ?"  # with +, or SQLite reads all rows of the kind
         of_kind = [] if kind is None else [kind]
         found = (self._read(statement.format(marks(batch)), [*batch, *of_kind]) for batch in batches(ids))
         return _by_id(chain.from_iterable(found))
