@@ -290,7 +290,7 @@ def test_a_body_that_is_announced_too_large_is_refused_before_it_is_sent(small):
         assert b" 413 " in raw.recv(4096).splitlines()[0]
 
 
-@pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")  # Starlette below 1.4 leaves it to be collected
+@pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")  # an old Starlette leaves it to be collected
 def test_a_body_that_grows_too_large_is_refused_on_the_way(small):
     kind = {"Content-Type": "multipart/form-data; boundary=b"}
     head = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.eml"\r\n\r\n'

@@ -98,7 +98,7 @@ def resting(
         return tuple(sources)
     said = set(content_terms(answer)) - set(content_terms(question))
     shared = [_shared(said, source, indexed.get(source.id)) for source in sources]
-    most = max(shared, default=0)
+    most = max(shared)
     if most < _ENOUGH:
         return tuple(sources)
     return tuple(source for source, count in zip(sources, shared, strict=True) if count >= most * _SHARE)

@@ -179,7 +179,8 @@ def line_of(event: Source) -> str:
 
 def others_in(event: Source) -> list[str]:
     """What the source of an event tells of others, each in one line."""
-    return event.passage.rpartition(f"\n{ALSO}\n")[2].split("\n") if f"\n{ALSO}\n" in event.passage else []
+    _, marker, others = event.passage.rpartition(f"\n{ALSO}\n")
+    return others.split("\n") if marker else []
 
 
 def line(event: Event) -> str:

@@ -179,7 +179,7 @@ class HybridRetriever(BaseRetriever):
         best = _best_of_each_email(scores, known.passages, each)
         least = self._least(best, few=few)
         nodes = self._look_up({id_: value for id_, value in best.items() if value >= least})
-        if any(map(is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
+        if not few and any(map(is_quoted, nodes)):  # what a reply quotes takes its place, at its own score
             nodes = self._look_up(best)
         kept = without_copies(nodes, self._catalog.reader)
         return Trace(known.asked, known.near | cosines, known.passages, scores, best=nodes, nodes=kept)

@@ -92,7 +92,7 @@ class Guard:
         """
         looking = _look_up(host, port)
         try:
-            return self._checked(host, _addresses(looking.result(timeout)))
+            return self._checked(host, looking.result(timeout))
         except TimeoutError as error:
             looking.cancel()
             raise httpx.ConnectTimeout(f"no address of {host} in time") from error
@@ -101,17 +101,18 @@ class Guard:
 
     async def aaddresses(self, host: str, port: int, timeout: float | None) -> list[str]:  # noqa: ASYNC109
         """As ``addresses``, without holding up the event loop."""
-        if _is_address(host):
-            return self._checked(host, [host])
+        looking = _look_up(host, port)
         try:
-            looking = asyncio.wrap_future(_look_up(host, port))
-            return self._checked(host, _addresses(await asyncio.wait_for(looking, timeout)))
+            if looking.done():  # an address is known without waiting
+                return self._checked(host, looking.result())
+            return self._checked(host, await asyncio.wait_for(asyncio.wrap_future(looking), timeout))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no address of {host} in time") from error
         except (OSError, UnicodeError) as error:
             raise httpx.ConnectError(f"no address of {host}: {error}") from error
 
-    def _checked(self, host: str, addresses: list[str]) -> list[str]:
+    def _checked(self, host: str, found: list[Any]) -> list[str]:
+        addresses = _addresses(found)
         foreign = next((address for address in addresses if not is_household(address)), None)
         if foreign and _plain(host) not in self.allowed:
             raise ModelUnreachable(_refusal(host, foreign))

@@ -104,9 +104,7 @@ def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]
             f"The model server sent {len(vectors)} vectors for {count} texts. See that server's log."
         )
     lengths = {len(vector) for vector in vectors}
-    if len(lengths) > 1 or not (
-        np.isfinite(numbers := np.array(vectors, dtype=np.float64)).all() and numbers.any(axis=1).all()
-    ):
+    if len(lengths) > 1 or not all(np.isfinite(row).all() and row.any() for row in np.array(vectors, dtype=np.float64)):
         raise ModelBadResponse(
             "The model server sent a vector that is empty, all zeros, of another length or not finite. Load the model "
             "again, or use another."
